@@ -55,6 +55,7 @@ pub struct Builder {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     place: PathBuf,
+    /// File of the log; `None` for the default in the folder.
     log: Option<PathBuf>,
 }
 
@@ -63,11 +64,8 @@ pub struct Builder {
 pub struct TestHost {
     folder: TempDir,
     process: Option<Child>,
-    arguments: Vec<String>,
-    environment: Vec<(String, String)>,
-    /// File of the log; `None` for the default in the folder.
-    log: Option<PathBuf>,
-    config: Table,
+    /// Configuration with which the host was prepared.
+    builder: Builder,
     /// Base URL of the API.
     pub api: String,
     /// Base URL of the operators' API.
@@ -137,10 +135,10 @@ impl Builder {
     /// Shares the database and the blobs of another host, like nodes of a fleet.
     #[must_use]
     pub fn beside(self, host: &TestHost) -> Self {
-        let url = host.config["database"]["url"].clone();
+        let url = host.builder.config["database"]["url"].clone();
         let folder = host.folder.path().join("data/blobs").to_string_lossy().into_owned();
         let builder = self.set("database.url", url);
-        match host.config.get("blobs") {
+        match host.builder.config.get("blobs") {
             Some(bucket) => builder.set("blobs", bucket.clone()),
             None => builder.set("blobs.dir", folder),
         }
@@ -205,10 +203,7 @@ impl Builder {
         TestHost {
             folder,
             process: None,
-            arguments: self.arguments,
-            environment: self.environment,
-            log: self.log,
-            config: self.config,
+            builder: self,
             api: String::new(),
             operators: String::new(),
             secrets: Vec::new(),
@@ -239,11 +234,12 @@ impl TestHost {
     pub async fn try_start(&mut self, limit: Duration) -> Result<(), String> {
         let begun = Instant::now();
         let _ = fs::remove_file(self.serving_file());
-        let path = self.log.clone().unwrap_or_else(|| self.log_file());
+        let path = self.builder.log.clone().unwrap_or_else(|| self.log_file());
         let log = File::options().create(true).append(true).open(path);
         let log = log.expect("a log file");
         let mut command = self.command(&["serve"]);
-        command.args(&self.arguments).envs(self.environment.iter().cloned()).stdin(Stdio::null());
+        command.args(&self.builder.arguments).envs(self.builder.environment.iter().cloned());
+        command.stdin(Stdio::null());
         command.stdout(log.try_clone().expect("a second handle")).stderr(log);
         self.process = Some(command.spawn().expect("the host starts"));
         let serving = loop {
@@ -268,8 +264,9 @@ impl TestHost {
 
     /// Sets an environment variable for the next start.
     pub fn set_environment(&mut self, name: &str, value: &str) {
-        self.environment.retain(|(known, _)| known != name);
-        self.environment.push((name.to_owned(), value.to_owned()));
+        let environment = &mut self.builder.environment;
+        environment.retain(|(known, _)| known != name);
+        environment.push((name.to_owned(), value.to_owned()));
     }
 
     /// Sets configuration keys for the next start.
@@ -308,7 +305,7 @@ impl TestHost {
     /// Returns the URL of this host's database if it is on a server.
     #[must_use]
     pub fn database_url(&self) -> Option<String> {
-        Some(self.config.get("database")?.get("url")?.as_str()?.to_owned())
+        Some(self.builder.config.get("database")?.get("url")?.as_str()?.to_owned())
     }
 
     /// Returns the folder from which areas are loaded.

@@ -67,20 +67,12 @@ impl fmt::Display for NonRustLanguage {
 }
 
 impl ComponentBuildTool {
-    /// Builds the example of this repository as a component. Intermediate files are written below
-    /// the folder.
+    /// Builds the example of this repository as a component, of a source that `edit` has changed.
+    /// Intermediate files are written below the folder.
     ///
     /// # Errors
     /// The tool failed; has its output.
-    pub fn component(&self, repository: &Path, folder: &Path) -> anyhow::Result<Vec<u8>> {
-        self.edited_component(repository, folder, |source| source)
-    }
-
-    /// Like [`component`](Self::component), of a source that `edit` has changed.
-    ///
-    /// # Errors
-    /// The tool failed; has its output.
-    pub fn edited_component(
+    pub fn component(
         &self,
         repository: &Path,
         folder: &Path,

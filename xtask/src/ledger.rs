@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> an
         .args(&options.arguments)
         .env("ASSURANCE_TEST_POSTGRES", postgres.url())
         .env("ASSURANCE_BIN", binary)
-        .env("ASSURANCE_AREAS", workspace.areas())
+        .env("ASSURANCE_AREAS", workspace.components(GuestKind::Area))
         .env("ASSURANCE_FIXTURES", workspace.components(GuestKind::Fixture));
     process::run(&mut ledger)
 }

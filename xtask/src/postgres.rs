@@ -35,7 +35,8 @@ pub(crate) struct TemporaryPostgres {
     server: Child,
     cluster: PostgresCluster,
     folder: PathBuf,
-    version: String,
+    /// Version of the PostgreSQL server.
+    pub(crate) version: String,
 }
 
 impl TemporaryPostgres {
@@ -87,11 +88,6 @@ impl TemporaryPostgres {
         command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port, name]);
         process::run_quietly(&mut command)?;
         Ok(self.database_url(name))
-    }
-
-    /// Returns the version of the PostgreSQL server.
-    pub(crate) fn version(&self) -> &str {
-        &self.version
     }
 
     fn wait_until_ready(&mut self, programs: &Path) -> anyhow::Result<()> {

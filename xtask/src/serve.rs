@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::Args;
 
 use crate::host::Profile;
-use crate::workspace::Workspace;
+use crate::workspace::{GuestKind, Workspace};
 use crate::{guests, host};
 
 #[derive(Args)]
@@ -28,7 +28,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     let error = Command::new(binary)
         .current_dir(&workspace.root)
         .args(["serve", "--demo", "--data-dir", "./data", "--areas"])
-        .arg(workspace.areas())
+        .arg(workspace.components(GuestKind::Area))
         .args(&options.arguments)
         .exec();
     Err(error.into())

@@ -119,9 +119,7 @@ impl TestCounts {
         }
         println!(
             "backends: SQLite ({} tests), PostgreSQL {} ({} tests)",
-            self.sqlite,
-            postgres.version(),
-            self.postgres
+            self.sqlite, postgres.version, self.postgres
         );
         let skipped =
             if self.ignored > 0 { format!(", {} skipped", self.ignored) } else { String::new() };

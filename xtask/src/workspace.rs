@@ -62,17 +62,13 @@ impl Workspace {
         Ok(Self { root, target, guests, names })
     }
 
-    /// Returns the folder of built areas, which `cargo xtask serve` loads.
-    pub(crate) fn areas(&self) -> PathBuf {
-        self.target.join("areas")
-    }
-
     /// Returns the folder of built guests of this kind.
     pub(crate) fn components(&self, kind: GuestKind) -> PathBuf {
+        let areas = self.target.join("areas");
         match kind {
-            GuestKind::Area => self.areas(),
-            GuestKind::Example => self.areas().join("examples"),
-            GuestKind::Fixture => self.areas().join("fixtures"),
+            GuestKind::Area => areas,
+            GuestKind::Example => areas.join("examples"),
+            GuestKind::Fixture => areas.join("fixtures"),
         }
     }
 }

@@ -11,6 +11,6 @@ mod seeds;
 mod targets;
 
 pub use mutate::Mutator;
-pub use oracle::{Finding, check, check_timed};
+pub use oracle::{Finding, check};
 pub use seeds::seeds;
 pub use targets::{TARGETS, Target};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use assurance_fuzz::{Mutator, TARGETS, Target, check_timed, seeds};
+use assurance_fuzz::{Mutator, TARGETS, Target, check, seeds};
 use clap::Parser;
 
 #[derive(Parser)]
@@ -75,7 +75,7 @@ fn fuzz(target: &Target, time: Duration, number: u64, findings: &Path) -> anyhow
         let input = mutator.next_input();
         fs::write(&current, &input)?;
         executions += 1;
-        match check_timed(target, &input) {
+        match check(target, &input) {
             Ok(took) => slowest = slowest.max(took),
             Err(finding) => {
                 found += 1;

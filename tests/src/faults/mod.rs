@@ -13,10 +13,12 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 pub use self::row::Row;
-pub use self::stage::Stage;
 
-use self::processes::Neighbour;
+use self::stage::Stage;
 use crate::Backend;
+
+/// 32 bytes in base64, different from the tests' master key.
+const OTHER_KEY: &str = "YW5vdGhlciBtYXN0ZXIga2V5LCAzMiBieXRlcyBsLi4=";
 
 /// A fault that can be injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -156,9 +158,9 @@ async fn inject(fault: Fault, stage: &mut Stage) -> String {
         Fault::NoisyTenant => stage.make_noise().await,
         Fault::ClockAhead => stage.turn_clock("+25h").await,
         Fault::ClockBack => stage.turn_clock("-25h").await,
-        Fault::WrongKey => stage.start_neighbour(Neighbour::WrongKey).await,
-        Fault::MissingKey => stage.start_neighbour(Neighbour::NoKey).await,
-        Fault::TwoProcesses => stage.start_neighbour(Neighbour::SameFolder).await,
+        Fault::WrongKey => stage.start_neighbour(Some(OTHER_KEY)).await,
+        Fault::MissingKey => stage.start_neighbour(None).await,
+        Fault::TwoProcesses => stage.serve_twice().await,
         Fault::TruncatedComponent => stage.truncate_component().await,
         Fault::Sockets => stage.open_sockets().await,
     }

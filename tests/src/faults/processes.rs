@@ -19,19 +19,9 @@ use crate::{Backend, Builder, place};
 
 /// Debian's package `libfaketime`.
 const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-/// 32 bytes in base64, different from the tests' master key.
-const OTHER_KEY: &str = "YW5vdGhlciBtYXN0ZXIga2V5LCAzMiBieXRlcyBsLi4=";
 const CONNECTIONS: usize = 4_300;
 /// Maximum time for a second process to start or to refuse.
 const START: Duration = Duration::from_secs(20);
-
-/// A second process that runs next to the observed node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Neighbour {
-    WrongKey,
-    NoKey,
-    SameFolder,
-}
 
 impl Stage {
     /// Frees disk space and restarts a server that stopped because the disk was full.
@@ -186,25 +176,27 @@ impl Stage {
         format!("node with {offset}: readiness {ready}")
     }
 
-    pub(super) async fn start_neighbour(&mut self, kind: Neighbour) -> String {
-        let node = &self.cluster.nodes[0];
-        if kind == Neighbour::SameFolder {
-            let mut command = node.command(&["serve"]);
-            let output = std::process::Stdio::piped;
-            let mut child = command.stdout(output()).stderr(output()).spawn().expect("it starts");
-            tokio::time::sleep(Duration::from_secs(6)).await;
-            let ended = child.try_wait().expect("its state");
-            let _ = child.kill();
-            let output = child.wait_with_output().expect("its end");
-            let text = [output.stdout, output.stderr].concat();
-            let text =
-                String::from_utf8_lossy(&text).lines().next_back().unwrap_or_default().to_owned();
-            return ended.map_or("both processes run".to_owned(), |_| format!("refused: {text}"));
-        }
-        let builder = Builder::new(Backend::Postgres).areas(AREAS).beside(node);
-        let builder = match kind {
-            Neighbour::WrongKey => builder.set("keys.master_key", OTHER_KEY),
-            _ => builder.set("keys", toml::Table::new()),
+    /// Starts a second process in the folder of the first node.
+    pub(super) async fn serve_twice(&mut self) -> String {
+        let mut command = self.cluster.nodes[0].command(&["serve"]);
+        let output = std::process::Stdio::piped;
+        let mut child = command.stdout(output()).stderr(output()).spawn().expect("it starts");
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        let ended = child.try_wait().expect("its state");
+        let _ = child.kill();
+        let output = child.wait_with_output().expect("its end");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let last = text.lines().next_back().unwrap_or_default();
+        ended.map_or("both processes run".to_owned(), |_| format!("refused: {last}"))
+    }
+
+    /// Starts a second node with this master key, or with none.
+    pub(super) async fn start_neighbour(&mut self, master_key: Option<&str>) -> String {
+        let builder = Builder::new(Backend::Postgres).areas(AREAS).beside(&self.cluster.nodes[0]);
+        let builder = match master_key {
+            Some(key) => builder.set("keys.master_key", key),
+            None => builder.set("keys", toml::Table::new()),
         };
         let mut second = builder.prepare().await;
         let note = match second.try_start(START).await {

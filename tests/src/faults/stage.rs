@@ -1,6 +1,5 @@
 //! Test setup for a fault: nodes under load, an observer, and components that can fail.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ const WORKSPACES: usize = 10;
 const RECOVERY: Duration = Duration::from_secs(60);
 
 /// The setup for a fault. Fields are dropped in this order.
-pub struct Stage {
+pub(super) struct Stage {
     pub(super) observer: Observer,
     pub(super) load: Load,
     pub(super) tasks: Vec<JoinHandle<()>>,
@@ -35,12 +34,6 @@ pub struct Stage {
     pub(super) notes: Arc<Mutex<Vec<String>>>,
     fault_at: Instant,
     repair_at: Instant,
-}
-
-impl fmt::Debug for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stage").field("cluster", &self.cluster).finish_non_exhaustive()
-    }
 }
 
 impl Stage {
@@ -147,17 +140,13 @@ impl Stage {
         for (kind, places) in report.defects() {
             defects.extend(places.iter().map(|place| format!("{kind}: {place}")));
         }
-        let mut statuses = std::collections::BTreeMap::new();
-        for ((_, status), count) in &report.statuses {
-            *statuses.entry(*status).or_default() += count;
-        }
         let notes = std::mem::take(&mut *self.notes.lock());
         let notes: Vec<String> =
             std::iter::once(note).chain(notes).filter(|note| !note.is_empty()).collect();
         Row {
             fault,
             backend: self.cluster.backend,
-            statuses,
+            statuses: report.by_status(),
             readiness,
             longest,
             recovery,

@@ -66,7 +66,8 @@ impl Attack {
 /// Attacked host, and the record of its responses.
 pub(super) struct Target {
     pub(super) api: String,
-    pub(super) operators: Deployments,
+    /// Client with the operators' token.
+    pub(super) operators: Client,
     pub(super) mallory: Client,
     pub(super) nobody: Client,
     /// Email address whose password is guessed.
@@ -133,21 +134,13 @@ async fn call(mallory: Client, name: &'static str, records: Arc<Records>) {
     }
 }
 
-/// Address and token of the operators' listener.
-#[derive(Clone)]
-pub(super) struct Deployments {
-    pub(super) address: String,
-    pub(super) token: String,
-}
-
 /// Deploys components that must be refused, one after the other.
-async fn deploy(to: Deployments, records: Arc<Records>) {
-    let client = Client::nobody(&to.address);
+async fn deploy(operators: Client, records: Arc<Records>) {
     let files = REFUSED.map(|name| (name, fixture(name)));
     let nested = [("parts that instantiate each other", nested(20))];
     for (name, component) in files.iter().chain(&nested).cycle() {
-        let request = client.request(Method::PUT, "/areas/hostile").bearer_auth(&to.token);
-        let request = request.header("content-type", "application/wasm").body(component.clone());
+        let request = operators.request(Method::PUT, "/areas/hostile").body(component.clone());
+        let request = request.header("content-type", "application/wasm");
         records.count(name, outcome(try_send(request.timeout(PATIENCE)).await));
         tokio::time::sleep(Duration::from_millis(500)).await;
     }

@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::report::Report;
 
-use self::attackers::{Attack, Deployments, Target};
+use self::attackers::{Attack, Target};
 use self::tenants::Sample;
 use crate::client::try_send;
 use crate::host::{AREAS, memory_kib};
@@ -100,7 +100,7 @@ pub async fn run(week: &AttackPlan, tell: impl Fn(String)) -> Report {
     tell(format!("the attack begins, for {:?}", week.attack));
     let attack = Attack::start(Target {
         api: host.api.clone(),
-        operators: Deployments { address: host.operators.clone(), token: host.operators_token() },
+        operators: Client::nobody(&host.operators).machine(&host.operators_token()),
         mallory,
         nobody: host.nobody(),
         victim: people[0].email.clone(),

@@ -27,11 +27,13 @@ pub(crate) struct Check<'a> {
     report: &'a mut Report,
 }
 
-/// Acknowledged changes of one document, and the number of changes with an unknown outcome.
+/// Changes of one document.
 #[derive(Default)]
-struct History<'a> {
-    acknowledged: Vec<AcknowledgedChange<'a>>,
-    in_doubt: u64,
+pub(crate) struct History<'a> {
+    /// Acknowledged changes, sorted by version.
+    pub acknowledged: Vec<AcknowledgedChange<'a>>,
+    /// Number of changes with an unknown outcome.
+    pub in_doubt: u64,
 }
 
 /// Versions of the contended documents at the last check.
@@ -152,7 +154,7 @@ impl<'a> Check<'a> {
                 Outcome::Refused(_) => {}
             }
         }
-        for ((collection, id), history) in histories {
+        for ((collection, id), mut history) in histories {
             let key = (collection.to_owned(), id.to_owned());
             let Some((stored, body)) = self.documents.get(&key) else {
                 // A change without effect is not among the recent writes.
@@ -162,7 +164,8 @@ impl<'a> Check<'a> {
                 }
                 continue;
             };
-            self.report.history(self.book, &history.into_parts(), (stored, body), versions);
+            history.acknowledged.sort_by_key(|change| change.0);
+            self.report.history(self.book, &history, (stored, body), versions);
         }
     }
 
@@ -240,22 +243,10 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Acknowledged changes of one document by version.
-pub(crate) struct Parts<'a> {
-    /// Acknowledged changes, sorted by version.
-    pub acknowledged: Vec<AcknowledgedChange<'a>>,
-    /// Number of changes with an unknown outcome.
-    pub in_doubt: u64,
+impl History<'_> {
     /// Whether only clients change the document, so that all its versions are known.
-    pub contended: bool,
-}
-
-impl<'a> History<'a> {
-    fn into_parts(mut self) -> Parts<'a> {
-        self.acknowledged.sort_by_key(|change| change.0);
-        let contended =
-            self.acknowledged.iter().any(|(_, kind, ..)| kind.target == Target::Contended);
-        Parts { acknowledged: self.acknowledged, in_doubt: self.in_doubt, contended }
+    pub(crate) fn is_contended(&self) -> bool {
+        self.acknowledged.iter().any(|(_, kind, ..)| kind.target == Target::Contended)
     }
 }
 

@@ -68,16 +68,11 @@ const COPY_EVENTS: [&str; 2] = [
 const DUE: [&str; 2] = ["SELECT count(*) FROM jobs WHERE status IN ('queued', 'running', 'retrying') \
      AND available_at <= $1 AND kind <> 'deliver'"; 2];
 const EXISTS: [&str; 2] = ["SELECT count(*) FROM documents WHERE collection = $1 AND id = $2"; 2];
-const UNFINISHED: [&str; 2] = [
-    "SELECT id || ': ' || body FROM documents WHERE collection = 'uploads.uploads' \
-     AND body ->> 'completed_at' IS NOT NULL \
+const UNFINISHED: [&str; 2] = ["SELECT id || ': ' || CAST(body AS text) FROM documents \
+     WHERE collection = 'uploads.uploads' AND body ->> 'completed_at' IS NOT NULL \
      AND body ->> 'validation_stage' NOT IN ('ready', 'rejected') \
-     OR collection = 'schedules.audits' AND body ->> 'state' NOT IN ('completed', 'failed')",
-    "SELECT id || ': ' || body::text FROM documents WHERE collection = 'uploads.uploads' \
-     AND body ->> 'completed_at' IS NOT NULL \
-     AND body ->> 'validation_stage' NOT IN ('ready', 'rejected') \
-     OR collection = 'schedules.audits' AND body ->> 'state' NOT IN ('completed', 'failed')",
-];
+     OR collection = 'schedules.audits' AND body ->> 'state' NOT IN ('completed', 'failed')";
+    2];
 const GIVEN_UP: [&str; 2] = ["SELECT area || '.' || kind || ': ' || coalesce(last_error, '') FROM jobs \
      WHERE status IN ('failed', 'dead') AND kind <> 'deliver'"; 2];
 

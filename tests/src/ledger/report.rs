@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::book::RequestLog;
-use super::check::{Parts, Versions};
+use super::check::{History, Versions};
 use super::database::StoredDocument;
 
 /// Number of printed defects of each kind.
@@ -53,10 +53,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the number of responses with this status.
+    /// Returns the number of responses by status; 0 means no response.
     #[must_use]
-    pub fn responses(&self, status: u16) -> u64 {
-        self.statuses.iter().filter(|((_, one), _)| *one == status).map(|(_, count)| count).sum()
+    pub fn by_status(&self) -> BTreeMap<u16, u64> {
+        let mut counts = BTreeMap::new();
+        for ((_, status), count) in &self.statuses {
+            *counts.entry(*status).or_default() += count;
+        }
+        counts
     }
 
     /// Returns every kind of defect with its occurrences.
@@ -102,33 +106,32 @@ impl Report {
     pub(super) fn history(
         &mut self,
         book: &RequestLog,
-        parts: &Parts<'_>,
+        changes: &History<'_>,
         (stored, body): (&StoredDocument, &Value),
         versions: &mut Versions,
     ) {
         let name = format!("{} {}", stored.collection, stored.id);
-        let numbers = parts.acknowledged.iter().filter_map(|change| change.0);
-        let numbers: Vec<u64> = numbers.collect();
+        let numbers: Vec<u64> = changes.acknowledged.iter().filter_map(|change| change.0).collect();
         if numbers.windows(2).any(|pair| pair[0] == pair[1]) {
             self.altered.push(format!("{name}: two changes made one version, {numbers:?}"));
         }
-        if parts.contended {
+        if changes.is_contended() {
             let before = versions.insert(stored.id.clone(), stored.version).unwrap_or(1);
             let (made, acknowledged) =
-                (stored.version.saturating_sub(before), parts.acknowledged.len() as u64);
-            if !(acknowledged..=acknowledged + parts.in_doubt).contains(&made) {
+                (stored.version.saturating_sub(before), changes.acknowledged.len() as u64);
+            if !(acknowledged..=acknowledged + changes.in_doubt).contains(&made) {
                 let what = format!("{name}: {made} versions of {acknowledged} changes");
                 self.altered.push(what);
             }
         }
         let mut last: Map<String, Value> = Map::new();
-        for (_, kind, content, marker) in &parts.acknowledged {
+        for (_, kind, content, marker) in &changes.acknowledged {
             last.extend((*content).clone());
             if kind.adds() && !stored.text.contains(&book.text(*marker)) {
                 self.lost.push(format!("{} of {name}: {}", kind.operation, book.text(*marker)));
             }
         }
-        if parts.in_doubt == 0 {
+        if changes.in_doubt == 0 {
             self.compare(&name, last.iter(), body);
         }
     }
@@ -171,11 +174,7 @@ impl fmt::Display for Report {
             self.objections.len(),
             self.unfinished.len()
         )?;
-        let mut by_status: BTreeMap<u16, u64> = BTreeMap::new();
-        for ((_, status), count) in &self.statuses {
-            *by_status.entry(*status).or_default() += count;
-        }
-        writeln!(f, "responses by status (0: none): {by_status:?}")?;
+        writeln!(f, "responses by status (0: none): {:?}", self.by_status())?;
         let failures = self.statuses.iter().filter(|((_, status), _)| *status >= 500);
         for ((operation, status), count) in failures {
             writeln!(f, "  {status} {operation}: {count}")?;

@@ -75,8 +75,8 @@ impl Server {
     }
 
     fn call(&self, request: Request) -> anyhow::Result<Json> {
-        let request = request.with_header("Cookie", self.cookie());
-        send(request.with_header("X-CSRF-Token", self.csrf_token()), ANSWER_LIMIT_S)
+        let request = request.with_header("Cookie", &self.person.cookie);
+        send(request.with_header("X-CSRF-Token", &self.person.csrf), ANSWER_LIMIT_S)
     }
 }
 

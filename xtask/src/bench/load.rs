@@ -104,12 +104,12 @@ fn command(server: &Server, operation: &LoadRequest, load: LoadSettings) -> Comm
         .arg(server.script())
         .arg(server.url(operation.path))
         .env("LOAD_METHOD", operation.method)
-        .env("LOAD_COOKIE", server.cookie())
-        .env("LOAD_CSRF", server.csrf_token());
+        .env("LOAD_COOKIE", &server.person.cookie)
+        .env("LOAD_CSRF", &server.person.csrf);
     if let Some(body) = operation.body {
         wrk.env("LOAD_BODY", body);
     }
-    if let Some(workspaces) = server.workspaces() {
+    if let Some(workspaces) = &server.workspaces {
         wrk.env("LOAD_WORKSPACES", workspaces);
     }
     if operation.unique_key {

@@ -26,7 +26,7 @@ use self::load::{LoadRequest, LoadResults, LoadSettings};
 use self::report::{NeighbourLatency, OperationResults, Report, median, medians};
 use self::server::{Server, ServerParameters};
 use crate::postgres::TemporaryPostgres;
-use crate::workspace::{Workspace, cargo};
+use crate::workspace::{GuestKind, Workspace, cargo};
 use crate::{guests, process};
 
 #[derive(Args)]
@@ -171,7 +171,7 @@ fn prepare(workspace: &Workspace) -> anyhow::Result<BuiltPrograms> {
     Ok(BuiltPrograms {
         host: workspace.target.join("release/assurance"),
         twin: workspace.target.join("release/native-twin"),
-        areas: workspace.areas(),
+        areas: workspace.components(GuestKind::Area),
         folder,
     })
 }
@@ -310,14 +310,9 @@ fn neighbour(programs: &BuiltPrograms, options: &Options) -> anyhow::Result<Neig
 /// lines that the measurement printed.
 fn in_process(workspace: &Workspace) -> anyhow::Result<String> {
     let mut bench = cargo();
-    bench.current_dir(&workspace.root).args([
-        "bench",
-        "--quiet",
-        "--workspace",
-        "--bench",
-        "runtime",
-    ]);
-    bench.env("ASSURANCE_FIXTURES", workspace.areas().join("fixtures"));
+    bench.current_dir(&workspace.root).args(["bench", "--quiet", "--workspace"]);
+    bench.args(["--bench", "runtime"]);
+    bench.env("ASSURANCE_FIXTURES", workspace.components(GuestKind::Fixture));
     process::run_quietly(&mut bench)
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct OperatorsClient {
 impl OperatorsClient {
     /// Creates the client for a running server.
     pub(crate) fn of(server: &Server) -> anyhow::Result<Self> {
-        let data = server.data();
+        let data = &server.data;
         let serving = std::fs::read_to_string(data.join("serving.json"))?;
         let serving: Json = serde_json::from_str(&serving)?;
         let url = serving["operators"].as_str().context("serving.json names no operators' URL")?;

@@ -40,12 +40,13 @@ pub(crate) struct ServerParameters<'a> {
 pub(crate) struct Server {
     child: Child,
     api: String,
-    person: BenchUser,
+    pub(crate) person: BenchUser,
     loads: AtomicU32,
     /// File with the ids of the workspaces among which a load is spread, one on each line; `None`
     /// if the load goes to the user's workspace alone.
-    workspaces: Option<PathBuf>,
-    data: PathBuf,
+    pub(crate) workspaces: Option<PathBuf>,
+    /// Folder of the server's data.
+    pub(crate) data: PathBuf,
     host: PathBuf,
     config: PathBuf,
     /// Time from the start of the server's process until it serves, in milliseconds.
@@ -54,10 +55,10 @@ pub(crate) struct Server {
 
 /// The user of a benchmark, with the session and workspace of its requests.
 #[derive(Clone)]
-struct BenchUser {
+pub(crate) struct BenchUser {
     workspace: String,
-    cookie: String,
-    csrf: String,
+    pub(crate) cookie: String,
+    pub(crate) csrf: String,
 }
 
 impl Server {
@@ -120,12 +121,6 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the file with the ids of the workspaces among which a load is spread; `None` if
-    /// there is one workspace.
-    pub(crate) fn workspaces(&self) -> Option<&Path> {
-        self.workspaces.as_deref()
-    }
-
     /// Runs a command of the program `assurance` and returns its JSON output.
     pub(crate) fn command(&self, arguments: &[&str]) -> anyhow::Result<Json> {
         command(&self.host, &self.config, arguments)
@@ -144,19 +139,6 @@ impl Server {
     /// Returns the path of the script with which wrk sends a load.
     pub(crate) fn script(&self) -> PathBuf {
         self.config.with_file_name("load.lua")
-    }
-
-    /// Returns the folder of the server's data.
-    pub(crate) fn data(&self) -> &Path {
-        &self.data
-    }
-
-    pub(crate) fn cookie(&self) -> &str {
-        &self.person.cookie
-    }
-
-    pub(crate) fn csrf_token(&self) -> &str {
-        &self.person.csrf
     }
 
     /// Returns a unique number for each load, so that idempotency keys never repeat.

@@ -81,8 +81,8 @@ impl RequestWithExpectedResponse {
             "{method} {target} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n",
             server.address(),
-            server.cookie(),
-            server.csrf_token(),
+            server.person.cookie,
+            server.person.csrf,
             body.len(),
         );
         Self { head, body, keys: None, status, part, on_trial: false }
@@ -137,25 +137,16 @@ impl SteadyLoad {
         &self,
         work: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<PhaseResults> {
-        let (ended, begun) = (AtomicBool::new(false), Instant::now());
+        let (ended, begun) = (&AtomicBool::new(false), Instant::now());
         let seen = std::thread::scope(|scope| -> anyhow::Result<Vec<ConnectionResults>> {
-            let connect = |number| {
-                scope.spawn({
-                    let ended = &ended;
-                    move || self.send(number, begun, ended)
-                })
-            };
+            let connect = |number| scope.spawn(move || self.send(number, begun, ended));
             let connections: Vec<_> = (0..CONNECTIONS).map(connect).collect();
             let worked = work();
             ended.store(true, Ordering::Relaxed);
-            let join = |thread: std::thread::ScopedJoinHandle<
-                '_,
-                anyhow::Result<ConnectionResults>,
-            >| {
+            let seen = connections.into_iter().map(|thread| {
                 thread.join().map_err(|_| anyhow::anyhow!("a connection's thread ended early"))?
-            };
-            let seen = connections.into_iter().map(join).collect();
-            worked.and(seen)
+            });
+            worked.and(seen.collect())
         })?;
         Ok(figures(seen, begun.elapsed()))
     }

@@ -75,7 +75,8 @@ impl GuestToolchain {
 
 impl LinkerPaths {
     fn find(sysroot: &Path) -> anyhow::Result<Self> {
-        let tools = sysroot.join("lib/rustlib").join(native_target()?).join("bin");
+        let host = version_line(&rustc(), "host: ")?;
+        let tools = sysroot.join("lib/rustlib").join(host).join("bin");
         let found =
             Self { component: tools.join("wasm-component-ld"), wasm: tools.join("gcc-ld/wasm-ld") };
         ensure!(
@@ -132,11 +133,6 @@ fn rustup_adds_target(sysroot: &Path) -> bool {
     let mut rustup = Command::new("rustup");
     rustup.args(["target", "add", TARGET]).env("RUSTUP_MAX_RETRIES", "1");
     process::run_quietly(&mut rustup).is_ok() && standard_library_in(sysroot)
-}
-
-/// Returns the triple of the compiler that compiled this task: rustup's.
-fn native_target() -> anyhow::Result<String> {
-    version_line(&rustc(), "host: ")
 }
 
 /// Returns one line of `rustc -vV` without its label.

@@ -5,44 +5,23 @@ use uuid::Uuid;
 use super::Value;
 use crate::time::Timestamp;
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
+/// Implements the conversion of each type by a variant and an expression.
+macro_rules! values {
+    ($($variant:ident($value:ident: $type:ty) => $converted:expr;)*) => {$(
+        impl From<$type> for Value {
+            fn from($value: $type) -> Self {
+                Self::$variant($converted)
+            }
+        }
+    )*};
 }
 
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&String> for Value {
-    fn from(text: &String) -> Self {
-        Self::Text(text.clone())
-    }
-}
-
-impl From<Uuid> for Value {
-    fn from(id: Uuid) -> Self {
-        Self::Text(id.to_string())
-    }
-}
-
-impl From<Timestamp> for Value {
-    fn from(moment: Timestamp) -> Self {
-        Self::Text(moment.to_string())
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(truth: bool) -> Self {
-        Self::Boolean(truth)
-    }
+values! {
+    Text(text: &str) => text.to_owned();
+    Text(text: String) => text;
+    Text(text: &String) => text.clone();
+    Text(id: Uuid) => id.to_string();
+    Text(moment: Timestamp) => moment.to_string();
+    Integer(number: i64) => number;
+    Boolean(truth: bool) => truth;
 }

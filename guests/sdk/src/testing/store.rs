@@ -32,14 +32,8 @@ pub(super) struct Documents {
 /// The documents of a collection, by id.
 type CollectionDocuments = BTreeMap<String, Rc<ParsedDocument>>;
 
-/// The documents that an `apply` writes, as they were before it, by id.
-type FormerDocuments = BTreeMap<String, FormerDocument>;
-
-struct FormerDocument {
-    document: Option<Rc<ParsedDocument>>,
-    /// Version of the document if the call deleted it before, as in [`Documents::deleted`].
-    deleted: Option<u64>,
-}
+/// The documents that an `apply` writes, as they were before it, by id; `None` if there was none.
+type FormerDocuments = BTreeMap<String, Option<Rc<ParsedDocument>>>;
 
 /// A stored document and its parsed JSON body.
 struct ParsedDocument {
@@ -277,11 +271,13 @@ impl Documents {
         writes: &[Write],
         now: Timestamp,
     ) -> Result<Vec<u64>, Error> {
-        let mut former: FormerDocuments = BTreeMap::new();
+        let (mut former, deleted) = (FormerDocuments::new(), self.deleted.clone());
         let write = |write: &Write| {
             let (Write::Create((id, _)) | Write::Replace((id, _, _)) | Write::Delete((id, _))) =
                 write;
-            former.entry(id.clone()).or_insert_with(|| self.former(&declared.name, id));
+            let kept = self.collections.get(&declared.name);
+            let document = || kept.and_then(|kept| kept.get(id)).cloned();
+            former.entry(id.clone()).or_insert_with(document);
             self.write(declared, write, now)
         };
         let versions: Result<Vec<u64>, Error> = writes.iter().map(write).collect();
@@ -291,24 +287,14 @@ impl Documents {
         });
         if result.is_err() {
             self.restore(&declared.name, former);
+            self.deleted = deleted;
         }
         result
     }
 
-    fn former(&self, collection: &str, id: &str) -> FormerDocument {
-        let document = self.collections.get(collection).and_then(|kept| kept.get(id)).cloned();
-        let deleted = self.deleted.get(&(collection.to_owned(), id.to_owned())).copied();
-        FormerDocument { document, deleted }
-    }
-
     fn restore(&mut self, collection: &str, former: FormerDocuments) {
         let kept = Rc::make_mut(self.collections.entry(collection.to_owned()).or_default());
-        for (id, FormerDocument { document, deleted }) in former {
-            let key = (collection.to_owned(), id.clone());
-            match deleted {
-                Some(version) => self.deleted.insert(key, version),
-                None => self.deleted.remove(&key),
-            };
+        for (id, document) in former {
             match document {
                 Some(document) => kept.insert(id, document),
                 None => kept.remove(&id),
@@ -328,9 +314,8 @@ impl Documents {
             }
             let mut written = former.keys().filter_map(|id| key(now(id)?));
             let is_shared = written.any(|values| owners.get(&values).is_some_and(|&n| n > 1));
-            let mut changed = former
-                .iter()
-                .filter_map(|(id, before)| Some((id, before.document.as_deref()?, now(id)?)));
+            let mut changed =
+                former.iter().filter_map(|(id, before)| Some((id, before.as_deref()?, now(id)?)));
             let given_up: BTreeMap<String, &String> =
                 changed.clone().filter_map(|(id, before, _)| Some((key(before)?, id))).collect();
             let is_given_up_later = changed.any(|(id, _, after)| {

@@ -98,7 +98,7 @@ fn candidates(
         match language.tool(&workspace.target) {
             Ok(tool) => {
                 let folder = programs.folder.join(language.to_string());
-                let component = tool.component(&workspace.root, &folder)?;
+                let component = tool.component(&workspace.root, &folder, |source| source)?;
                 candidates.push(LanguageArea { language: language.to_string(), component });
             }
             Err(why) => drop(not_measured.insert(language.to_string(), format!("{why:#}"))),
