@@ -25,6 +25,9 @@ edition = "2024"
 
 [workspace]
 
+[profile.dev]
+debug = false
+
 [dependencies.tokio]
 version = "1"
 features = ["macros", "rt", "time"]
