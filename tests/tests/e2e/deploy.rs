@@ -1,5 +1,7 @@
 //! Versions of an area: deployed, activated, rolled back and removed, on one node and on a fleet.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use assurance_core::signing::Ed25519PrivateKey;
@@ -8,6 +10,7 @@ use assurance_tests::operators::{digest, items};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
@@ -216,12 +219,32 @@ async fn a_deployment_that_waits_for_a_node_names_it() {
     second.until_live("support", &digest(&version(1))).await;
     second.kill9();
     let path = file(&first, &version(2));
-    let output = first.command(&["area", "deploy", path, "--activate"]).output();
-    let output = output.expect("the binary starts");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let waiting = errors.lines().filter(|line| line.contains("waiting for 1 of the nodes: "));
-    assert_eq!(waiting.count(), 1, "{errors}");
+    let mut command = first.command(&["area", "deploy", path, "--activate"]);
+    let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut deploying = command.spawn().expect("the binary starts");
+    let errors = BufReader::new(deploying.stderr.take().expect("a pipe"));
+    let mut errors = errors.lines().map(|line| line.expect("text"));
+    let is_wait = |line: &String| line.contains("waiting for 1 of the nodes: ");
+    errors.find(is_wait).expect("the command waits for the killed node");
+    assert!(deploying.try_wait().expect("its state").is_none(), "it does not wait");
+    age_nodes_with(&first, &version(1)).await;
+    let errors: Vec<String> = errors.collect();
+    assert!(deploying.wait().expect("its end").success(), "{errors:?}");
+    assert!(!errors.iter().any(is_wait), "{errors:?}");
+}
+
+/// Changes the database as if the nodes that run this version had been silent for 15 s.
+async fn age_nodes_with(host: &TestHost, version: &[u8]) {
+    let url = host.database_url().expect("a server");
+    let mut server = PgConnection::connect(&url).await.expect("a connection");
+    for sql in [
+        "UPDATE nodes SET seen_at = seen_at - 15000 \
+         WHERE id IN (SELECT node FROM area_nodes WHERE digest = $1)",
+        "UPDATE area_nodes SET seen_at = seen_at - 15000 WHERE digest = $1",
+    ] {
+        let changed = sqlx::query(sql).bind(digest(version)).execute(&mut server).await;
+        assert!(changed.expect("changed").rows_affected() > 0, "{sql}");
+    }
 }
 
 /// Returns a version of the support area in which one operation has another name.
