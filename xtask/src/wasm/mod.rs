@@ -105,7 +105,10 @@ fn require_debian() -> anyhow::Result<()> {
 /// runs the task.
 fn clean_cargo(cargo: &Path, rustc: &Path) -> Command {
     let mut command = Command::new(cargo);
-    for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_BOOTSTRAP"] {
+    for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "RUSTC_BOOTSTRAP"] {
+        command.env_remove(name);
+    }
+    for name in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
         command.env_remove(name);
     }
     command.env("RUSTC", rustc);

@@ -250,7 +250,7 @@ fn walk_sqlite() -> String {
 
 /// Returns the resource as the index of flows stores it: zeros for `None`.
 pub(super) fn resource_key(resource: Option<Uuid>) -> Uuid {
-    resource.unwrap_or(Uuid::nil())
+    resource.unwrap_or_default()
 }
 
 /// Returns names of areas as one text, `,a,b,`, in which SQL searches for
