@@ -11,11 +11,10 @@ use crate::workspace::Workspace;
 
 /// Returns the folders below the target folder into which cargo compiles, one for each profile and
 /// target.
-fn built(target: &Path) -> [PathBuf; 4] {
+fn built(target: &Path) -> [PathBuf; 3] {
     let wasm = target.join("wasm");
     [
         target.join("debug"),
-        target.join("quick"),
         wasm.join(guests::PROFILE),
         wasm.join(wasm::TARGET).join(guests::PROFILE),
     ]

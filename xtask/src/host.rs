@@ -11,10 +11,8 @@ use crate::workspace::{Workspace, cargo};
 /// Cargo profile with which the program `assurance` is built.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
-    /// Profile of the tests: `dev`.
-    Dev,
     /// Profile that builds in the shortest time.
-    Quick,
+    Dev,
     /// Profile whose program runs fastest.
     Release,
 }
@@ -23,7 +21,6 @@ pub(crate) enum Profile {
 pub(crate) fn build(workspace: &Workspace, profile: Profile) -> anyhow::Result<PathBuf> {
     let (profile, folder) = match profile {
         Profile::Dev => ("dev", "debug"),
-        Profile::Quick => ("quick", "quick"),
         Profile::Release => ("release", "release"),
     };
     let mut command = cargo();

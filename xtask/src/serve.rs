@@ -37,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
 /// Builds areas and host at the same time, because each ends with crates that keep one processor
 /// busy. Returns the path of the host's program.
 fn build(workspace: &Workspace, release: bool) -> anyhow::Result<PathBuf> {
-    let profile = if release { Profile::Release } else { Profile::Quick };
+    let profile = if release { Profile::Release } else { Profile::Dev };
     std::thread::scope(|scope| {
         let options = guests::Options { beside_host: true, release, ..guests::Options::default() };
         let areas = scope.spawn(move || guests::build(workspace, options));

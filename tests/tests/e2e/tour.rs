@@ -45,9 +45,9 @@ fn numbers(script: &str) -> Vec<u64> {
 /// Creates a folder in which the relative paths of the documents exist.
 fn stage(folder: &Path) -> PathBuf {
     let stage = folder.join("tour");
-    fs::create_dir_all(stage.join("target/quick")).expect("a folder");
+    fs::create_dir_all(stage.join("target/debug")).expect("a folder");
     fs::create_dir_all(stage.join("tests")).expect("a folder");
-    symlink(place::binary(), stage.join("target/quick/assurance")).expect("a link");
+    symlink(place::binary(), stage.join("target/debug/assurance")).expect("a link");
     symlink(artifacts::samples(), stage.join("tests/samples")).expect("a link");
     symlink(folder.join("data"), stage.join("data")).expect("a link");
     stage
