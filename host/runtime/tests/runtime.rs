@@ -1,8 +1,10 @@
 //! Tests of the sandbox's guarantees, with guests that try to break them.
 
+mod contract_component;
 mod sandbox;
 mod write_lock;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Capability;
 use assurance_runtime::{LoadError, LoadedArea, Settings};
 use assurance_work::{CallError, CommitAdditions};
+use contract_component::wants_everything;
 use sandbox::{Sandbox, body, settings, settings_with};
 
 /// Creates a sandbox and loads a fixture guest.
@@ -31,6 +34,18 @@ async fn a_healthy_guest_says_what_it_is_and_answers() {
     let ended = sandbox.handle(&echo, "echo", r#"{"a":1}"#, 1000).await;
     assert!(ended.unit.is_some(), "the unit of work comes back");
     assert_eq!(body(ended.result), r#"{"a":1}"#);
+}
+
+#[tokio::test]
+async fn all_of_each_generation_is_linked_with_the_types_it_had() {
+    let sandbox = Sandbox::new(settings()).await;
+    for folder in ["wit", "wit/0.1.0", "wit/0.2.0"] {
+        let loaded =
+            sandbox.runtime.load(wants_everything(folder).into(), |_| BTreeSet::new()).await;
+        // Its functions are empty, so it describes nothing; it is linked before.
+        let refused = loaded.err().expect("it has no manifest");
+        assert!(matches!(refused, LoadError::Describe(_)), "{folder}: {refused}");
+    }
 }
 
 #[tokio::test]
