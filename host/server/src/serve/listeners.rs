@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +48,15 @@ impl RunningOperatorsListener {
 impl Listeners {
     pub(super) fn operators_url(&self) -> String {
         format!("http://{}", self.operators_address)
+    }
+
+    /// Returns the URLs of both listeners and the id of this process, for `serving.json`.
+    pub(super) fn addresses(&self) -> Value {
+        json!({
+            "api": format!("http://{}", self.api_address),
+            "operators": self.operators_url(),
+            "pid": std::process::id(),
+        })
     }
 
     pub(super) async fn bind(config: &Config) -> anyhow::Result<Self> {
@@ -121,14 +130,9 @@ pub(super) struct ServingAddressesFile {
 }
 
 impl ServingAddressesFile {
-    pub(super) fn write(data_dir: &Path, listeners: &Listeners) -> anyhow::Result<Self> {
+    pub(super) fn write(data_dir: &Path, addresses: &Value) -> anyhow::Result<Self> {
         let path = data_dir.join("serving.json");
-        let note = json!({
-            "api": format!("http://{}", listeners.api_address),
-            "operators": listeners.operators_url(),
-            "pid": std::process::id(),
-        });
-        files::replace_private(&path, note.to_string().as_bytes(), false)?;
+        files::replace_private(&path, addresses.to_string().as_bytes(), false)?;
         Ok(Self { path })
     }
 }

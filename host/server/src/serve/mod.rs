@@ -129,8 +129,9 @@ impl RunningService {
             operators = listeners.operators_url(),
             "serving"
         );
-        let note = ServingAddressesFile::write(&app.config.data_dir, &listeners)?;
+        let addresses = listeners.addresses();
         let serving = listeners.serve(&app, &operators, &stop);
+        let note = ServingAddressesFile::write(&app.config.data_dir, &addresses)?;
         readiness.set(true);
         (hooks.on_serving)(&app, format!("http://{api_address}"));
         Ok(Self { app, readiness, note, serving, workers, tasks, stop, _lock: lock })
