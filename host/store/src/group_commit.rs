@@ -1,9 +1,11 @@
 //! Commits units of work on SQLite in groups, with one `fdatasync` for all.
 //!
 //! A unit of work without an open transaction adds its effects to a queue. One
-//! task at a time takes SQLite's write lock and applies all queued units, each
-//! in a savepoint, so that a unit that fails does not affect the others. Units
-//! that arrive meanwhile form the next group.
+//! task at a time takes SQLite's write lock and applies all queued units in
+//! savepoints, so that a unit that fails does not affect the others. Units that
+//! only insert, and by the same statements, share the statements and a
+//! savepoint; if one of them fails, each is applied again by itself. Units that
+//! arrive meanwhile form the next group.
 //!
 //! Invariant: a unit is acknowledged only after the commit of its group. If the
 //! group itself fails, or if a unit panics, it is rolled back. Each of its units
@@ -28,6 +30,10 @@ use super::{Store, TransactionAccess};
 /// Maximum number of units of work in one group commit. Other writers wait
 /// until the group is committed.
 const MAX_UNITS: usize = 64;
+
+/// Numbers of units that share statements, largest first. Few, because each
+/// number has statements of its own in the connection's cache.
+const TOGETHER: [usize; 2] = [16, 4];
 
 const GROUPS: &str = "assurance_database_group_commits_total";
 const UNITS: &str = "assurance_database_group_commit_units_total";
@@ -65,23 +71,32 @@ struct Queue {
 #[derive(Debug)]
 struct Unit {
     effects: Effects,
+    /// Equal for units that share statements; empty for one that does not.
+    shape: String,
     since: Instant,
     done: oneshot::Sender<Result<u64, Error>>,
+}
+
+impl Unit {
+    fn new(effects: Effects, done: oneshot::Sender<Result<u64, Error>>) -> Self {
+        Self { shape: effects.insertion_shape(), effects, since: Instant::now(), done }
+    }
 }
 
 impl Store {
     /// Commits a call's effects together with those of other waiting calls.
     /// Only for SQLite. Returns the number of requested deliveries that were
-    /// enqueued.
+    /// enqueued; of calls that shared a statement, an equal share of all.
     ///
     /// # Errors
     /// The errors of [`apply::apply`]; the effects are then rolled back.
     pub async fn commit_in_group(&self, effects: Effects) -> Result<u64, Error> {
         let (done, committed) = oneshot::channel();
+        let unit = Unit::new(effects, done);
         {
             let groups = &self.0.group_commit;
             let mut queue = groups.queue.lock();
-            queue.waiting.push_back(Unit { effects, since: Instant::now(), done });
+            queue.waiting.push_back(unit);
             if !std::mem::replace(&mut queue.running, true) {
                 groups.runtime.spawn(commit_groups(self.clone()));
             }
@@ -99,10 +114,15 @@ impl Store {
         queue.running
     }
 
+    /// Returns the units to be committed next; those that share statements are neighbors.
     fn next_group(&self) -> Vec<Unit> {
         let mut queue = self.0.group_commit.queue.lock();
         let units = queue.waiting.len().min(MAX_UNITS);
-        queue.waiting.drain(..units).filter(|unit| !unit.done.is_closed()).collect()
+        let units = queue.waiting.drain(..units).filter(|unit| !unit.done.is_closed());
+        let mut units: Vec<Unit> = units.collect();
+        drop(queue);
+        units.sort_by(|one, other| one.shape.cmp(&other.shape));
+        units
     }
 
     /// Refuses the units of work that have waited for the write lock for the
@@ -174,11 +194,16 @@ async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
     }
 }
 
-/// Applies each unit of work in a savepoint. Returns the result of each.
+/// Applies units of work in savepoints. Returns the result of each.
 async fn apply_all(tx: &mut Tx, units: &[Unit]) -> Result<Vec<Result<u64, Error>>, Error> {
     let mut results = Vec::with_capacity(units.len());
-    for unit in units {
-        results.push(apply_in_savepoint(tx, unit).await?);
+    for mut alike in units.chunk_by(|one, next| !one.shape.is_empty() && one.shape == next.shape) {
+        while !alike.is_empty() {
+            let together = TOGETHER.into_iter().find(|units| *units <= alike.len()).unwrap_or(1);
+            let (together, later) = alike.split_at(together);
+            results.extend(apply_together(tx, together).await?);
+            alike = later;
+        }
     }
     Ok(results)
 }
@@ -202,7 +227,7 @@ async fn commit_each(store: &Store, units: Vec<Unit>) {
         is_locked = tx.is_err();
         let committed = async {
             let mut tx = tx?;
-            let enqueued = apply::sqlite::apply(&mut tx, &unit.effects, "").await?;
+            let enqueued = apply::sqlite::apply(&mut tx, &[&unit.effects], "").await?;
             tx.commit().await?;
             Ok(enqueued)
         };
@@ -211,182 +236,33 @@ async fn commit_each(store: &Store, units: Vec<Unit>) {
     }
 }
 
-/// Writes the effects of one unit of work in a savepoint. The inner result is
-/// that of the unit. An outer error is one after which SQLite may have rolled
-/// back the whole transaction.
-async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<u64, Error>, Error> {
+/// Writes the effects of units of work together in a savepoint; if one of them
+/// fails, each in a savepoint of its own. The inner results are those of the
+/// units. An outer error is one after which SQLite may have rolled back the
+/// whole transaction.
+async fn apply_together(tx: &mut Tx, units: &[Unit]) -> Result<Vec<Result<u64, Error>>, Error> {
+    let effects: Vec<&Effects> = units.iter().map(|unit| &unit.effects).collect();
     // The commit ends the savepoints of all units.
-    let error = match apply::sqlite::apply(tx, &unit.effects, SAVEPOINT).await {
-        Ok(enqueued) => return Ok(Ok(enqueued)),
+    let error = match apply::sqlite::apply(tx, &effects, SAVEPOINT).await {
+        Ok(enqueued) => {
+            let share = enqueued.div_ceil(units.len() as u64);
+            return Ok(units.iter().map(|_| Ok(share)).collect());
+        }
         Err(error) => error,
     };
     if !error.is_of_the_statement() {
         return Err(error);
     }
     tx.roll_back_to_savepoint().await?;
-    Ok(Err(error))
+    if units.len() == 1 {
+        return Ok(vec![Err(error)]);
+    }
+    let mut results = Vec::with_capacity(units.len());
+    for unit in units {
+        results.extend(Box::pin(apply_together(tx, std::slice::from_ref(unit))).await?);
+    }
+    Ok(results)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use crate::apply::DocumentInsert;
-    use crate::testing::{TestStore, execute, fresh, rows};
-    use crate::{AccessibleCollection, Backend, Settings, Store, collections};
-    use assurance_core::domain::id::{JobId, WorkspaceId};
-    use assurance_core::domain::job::{JobRunEnd, JobRunEndKind};
-    use assurance_core::domain::time::Timestamp;
-
-    use super::*;
-
-    fn unit(workspace: WorkspaceId, id: &str) -> Effects {
-        let mut effects = Effects::new(workspace, "notes", Timestamp(1));
-        let (collection, body) = ("notes.note".to_owned(), "{}".to_owned());
-        effects.inserts.push(DocumentInsert { collection, id: id.to_owned(), version: 1, body });
-        effects
-    }
-
-    /// Returns a store with the collection of the units.
-    async fn with_collection() -> TestStore {
-        let fresh = fresh(Backend::Sqlite).await.unwrap();
-        let note = AccessibleCollection {
-            full_name: "notes.note".into(),
-            ..AccessibleCollection::default()
-        };
-        collections::ensure(&fresh.store, &[note]).await.unwrap();
-        fresh
-    }
-
-    /// Commits units that all wait for the write lock at the same time.
-    async fn together(store: &Store, units: Vec<Effects>) -> Vec<Result<u64, Error>> {
-        let turn = store.begin(TransactionAccess::WriteLocked).await.unwrap();
-        let units = units.into_iter().map(|effects| {
-            let store = store.clone();
-            tokio::spawn(async move { store.commit_in_group(effects).await })
-        });
-        let units: Vec<_> = units.collect();
-        while store.0.group_commit.queue.lock().waiting.len() < units.len() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        turn.commit().await.unwrap();
-        let ends = futures::future::join_all(units).await;
-        ends.into_iter().map(Result::unwrap).collect()
-    }
-
-    async fn ids(store: &Store) -> Vec<String> {
-        let mut reader = store.reader().await.unwrap();
-        let ids = rows::<(String,)>(&mut reader, "SELECT id FROM \"notes.note\" ORDER BY id").await;
-        reader.release();
-        ids.into_iter().map(|(id,)| id).collect()
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_unit_that_fails_takes_no_other_with_it() {
-        let fresh = with_collection().await;
-        let workspace = WorkspaceId::new();
-        let lost = JobRunEnd {
-            workspace,
-            jobs: vec![JobId(uuid::Uuid::new_v4())],
-            lease: uuid::Uuid::new_v4(),
-            how: JobRunEndKind::Done { keep: false },
-            progress: None,
-        };
-        let units = vec![
-            unit(workspace, "a"),
-            Effects { job_ends: vec![lost], ..unit(workspace, "b") },
-            unit(workspace, "a"),
-            unit(workspace, "c"),
-        ];
-        let ends = together(&fresh.store, units).await;
-        assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 2, "{ends:?}");
-        assert!(matches!(ends[1], Err(Error::LeaseLost)), "{ends:?}");
-        let broken = ends.iter().filter_map(|end| end.as_ref().err()?.broken_constraint());
-        assert_eq!(broken.collect::<Vec<_>>(), ["notes.note_pkey"]);
-        assert_eq!(ids(&fresh.store).await, ["a", "c"]);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_full_disk_loses_nothing_that_was_acknowledged() {
-        let fresh = with_collection().await;
-        let store = &fresh.store;
-        let mut writer = store.writer().await.unwrap();
-        execute(&mut writer, "PRAGMA max_page_count = 1").await;
-        writer.release();
-        let workspace = WorkspaceId::new();
-        let units = (0..300).map(|n| {
-            let mut effects = unit(workspace, &format!("{n:03}"));
-            effects.inserts[0].body = format!("{{\"text\": \"{}\"}}", "x".repeat(2_000));
-            effects
-        });
-        let ends = together(store, units.collect()).await;
-        let full = ends.iter().filter(|end| matches!(end, Err(Error::Full(_)))).count();
-        let kept = ends.iter().filter(|end| end.is_ok()).count();
-        assert!(full > 0 && full + kept == 300, "{full} full, {kept} kept");
-        assert_eq!(ids(store).await.len(), kept);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_unit_that_panics_takes_no_other_with_it() {
-        let fresh = with_collection().await;
-        let (store, workspace) = (&fresh.store, WorkspaceId::new());
-        let mut panics = unit(workspace, "a");
-        // The name of its table would be cut inside a character.
-        panics.inserts[0].collection = format!("a{}", "é".repeat(40));
-        let units = vec![unit(workspace, "b"), panics, unit(workspace, "c")];
-        let ends = together(store, units).await;
-        assert!(matches!(&ends[1], Err(error) if error.is_crash()), "{ends:?}");
-        assert!(ends[0].is_ok() && ends[2].is_ok(), "a panic of another unit: {ends:?}");
-        let later = store.commit_in_group(unit(workspace, "d"));
-        let later = tokio::time::timeout(Duration::from_secs(5), later).await;
-        later.expect("a task commits it").unwrap();
-        assert_eq!(ids(store).await, ["b", "c", "d"]);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn overdue_units_do_not_wait_one_by_one_for_another_process() {
-        let fresh = with_collection().await;
-        let settings = Settings { acquire_timeout_ms: 200, ..fresh.settings.clone() };
-        let store = Store::open(&settings).await.unwrap();
-        let mut writer = store.writer().await.unwrap();
-        execute(&mut writer, "PRAGMA busy_timeout = 300").await;
-        writer.release();
-        let workspace = WorkspaceId::new();
-        let other = fresh.store.begin(TransactionAccess::WriteLocked).await.unwrap();
-        let begun = Instant::now();
-        let units = (0..20).map(|n| store.commit_in_group(unit(workspace, &n.to_string())));
-        for refused in futures::future::join_all(units).await {
-            assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
-        }
-        let units = (0..20).map(|n| Unit {
-            effects: unit(workspace, &n.to_string()),
-            since: Instant::now(),
-            done: oneshot::channel().0,
-        });
-        commit_each(&store, units.collect::<Vec<_>>()).await;
-        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-        other.commit().await.unwrap();
-        assert!(ids(&fresh.store).await.is_empty());
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_closed_store_refuses_units_at_once() {
-        let fresh = with_collection().await;
-        fresh.store.close().await;
-        let refused = fresh.store.commit_in_group(unit(WorkspaceId::new(), "a"));
-        let refused = tokio::time::timeout(Duration::from_secs(5), refused).await;
-        assert!(matches!(refused, Ok(Err(Error::Unavailable(_)))), "{refused:?}");
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_caller_that_has_gone_leaves_all_of_its_unit_or_nothing() {
-        let fresh = with_collection().await;
-        let (store, workspace) = (&fresh.store, WorkspaceId::new());
-        let turn = store.begin(TransactionAccess::WriteLocked).await.unwrap();
-        let gone = store.commit_in_group(unit(workspace, "gone"));
-        assert!(tokio::time::timeout(Duration::from_millis(5), gone).await.is_err());
-        turn.commit().await.unwrap();
-        store.commit_in_group(unit(workspace, "stays")).await.unwrap();
-        assert_eq!(ids(store).await, ["stays"]);
-    }
-}
+mod tests;

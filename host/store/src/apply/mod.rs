@@ -22,6 +22,12 @@ use assurance_core::domain::job::{EventDeliveryJobTemplate, JobRunEnd, NewJob};
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::domain::time::Timestamp;
 
+/// Maximum number of rows that a call may insert to be written together with
+/// others.
+const MOST_INSERTED: usize = 8;
+/// Maximum bytes of documents of a call that is written together with others.
+const MOST_INSERTED_BYTES: usize = 65_536;
+
 /// All effects of one call, to be written together.
 #[derive(Clone, Debug)]
 pub struct Effects {
@@ -171,6 +177,34 @@ impl Effects {
         }
     }
 
+    /// Returns what decides the text of the statements that write these effects
+    /// on SQLite, if they only insert a few rows: such effects of several calls
+    /// are written together. Empty for others.
+    pub(super) fn insertion_shape(&self) -> String {
+        let only_inserts = self.seen.is_empty()
+            && self.seen_blobs.is_empty()
+            && self.updates.is_empty()
+            && self.deletes.is_empty()
+            && self.secrets.is_empty()
+            && self.blobs.is_empty()
+            && self.job_ends.is_empty();
+        let rows = self.inserts.len() + self.jobs.len() + self.deliveries.len();
+        let bytes: usize = self.inserts.iter().map(|one| one.body.len()).sum();
+        if !only_inserts || rows > MOST_INSERTED || bytes > MOST_INSERTED_BYTES {
+            return String::new();
+        }
+        let mut shape = String::from(if self.reply.is_some() { "reply" } else { "-" });
+        let inserts = self.inserts.iter().map(|one| one.collection.as_str());
+        let jobs = self.jobs.iter().map(|one| if one.is_merged() { "merged" } else { "job" });
+        let deliveries = self.deliveries.iter();
+        let requests = deliveries.flat_map(|one| [&one.requests.collection, &one.requests.member]);
+        for part in inserts.chain(jobs).chain(requests.map(String::as_str)) {
+            shape.push(' ');
+            shape.push_str(part);
+        }
+        shape
+    }
+
     /// Returns whether there is nothing to write. What was read does not
     /// count.
     #[must_use]
@@ -231,7 +265,7 @@ pub async fn apply(
     effects.jobs.extend(unchecked.into_iter().map(|delivery| delivery.job));
     match connection.raw() {
         DriverConnection::Sqlite(_) => {
-            Ok(enqueued + sqlite::apply(connection, &effects, "").await?)
+            Ok(enqueued + sqlite::apply(connection, &[&effects], "").await?)
         }
         DriverConnection::Postgres(_) => {
             Ok(enqueued + postgres::apply(connection, effects, within).await?)

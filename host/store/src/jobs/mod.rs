@@ -25,7 +25,7 @@ use assurance_core::domain::time::Timestamp;
 pub use change::{change, is_superseded};
 pub use claim::{ClaimRequest, absorb, claim, next_due};
 pub use flows::{FlowWalkProgress, OLDEST, PendingJob, oldest, walk};
-pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
+pub use leases::{forget_worker, heartbeat, lease_clock, leases_of, recover, release};
 pub use view::{
     LaneDepth, depths, failed, find, loads, overview, page, progress_of, refresh_statistics,
 };
@@ -52,42 +52,56 @@ pub async fn insert(
 ) -> Result<(), Error> {
     for rows in jobs.chunks(ROWS_PER_INSERT) {
         let mut sql = Sql::new(connection.backend(), "");
-        push_insert(&mut sql, rows, now);
+        push_insert(&mut sql, &rows.iter().map(|job| (job, now)).collect::<Vec<_>>());
         changed_rows(connection, sql).await?;
     }
     Ok(())
 }
 
-/// Appends the statement that inserts up to [`ROWS_PER_INSERT`] jobs.
-pub(super) fn push_insert(sql: &mut Sql, jobs: &[NewJob], now: Timestamp) {
-    sql.push(INSERT).push("VALUES ");
-    for (at, job) in jobs.iter().enumerate() {
-        sql.push(if at == 0 { "(" } else { ", (" });
-        push_values(sql, job, now);
-        sql.push(")");
-    }
+/// Appends the statement that inserts up to [`ROWS_PER_INSERT`] jobs, each with
+/// the time at which it is enqueued.
+pub(super) fn push_insert(sql: &mut Sql, jobs: &[(&NewJob, Timestamp)]) {
+    sql.push(INSERT);
+    push_rows(sql, jobs.iter().copied());
     sql.push(" ON CONFLICT DO NOTHING");
 }
 
-/// Appends the statement that inserts a job of merged events, unless an equal
-/// one waits: of the same area, due no later, not attempted yet, and without a
-/// checkpoint. Only for SQLite, where no job is claimed between this statement
-/// and the commit: the run of the other job begins after it.
-pub(super) fn push_insert_merged(sql: &mut Sql, job: &NewJob, now: Timestamp) {
-    sql.push(INSERT).push("SELECT ");
-    push_values(sql, job, now);
+/// Appends the statement that inserts jobs of merged events, except those for
+/// which an equal one waits: of the same area, due no later, not attempted yet,
+/// and without a checkpoint. Only for SQLite, where no job is claimed between
+/// this statement and the commit: the run of the other job begins after it.
+pub(super) fn push_insert_merged(sql: &mut Sql, jobs: &[(&NewJob, Timestamp)]) {
+    sql.push(INSERT).push("SELECT * FROM (");
+    // The number of rows, and so the statement's text, is that of the jobs: the
+    // row of a superfluous job is that of the other one, which conflicts.
+    push_rows(sql, jobs.iter().map(|job| *jobs.iter().find(|one| covers(one, job)).unwrap_or(job)));
     // The conditions are those of the index of flows.
     sql.push(
-        " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE status IN ('queued', 'retrying') \
+        ") AS new WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE status IN ('queued', 'retrying') \
          AND attempts = 0 AND checkpoint IS NULL \
-         AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = ",
+         AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = new.column5 \
+         AND workspace_id = new.column1 AND available_at > new.column12 \
+         AND available_at <= new.column10 AND area = new.column3 AND kind = new.column4) \
+         ON CONFLICT DO NOTHING",
     );
-    sql.bind(job.lane.as_str()).push(" AND workspace_id = ");
-    sql.bind(job.workspace.0).push(" AND available_at > ");
-    sql.bind(now.0).push(" AND available_at <= ");
-    sql.bind(job.available_at.0).push(" AND area = ");
-    sql.bind(job.area.as_str()).push(" AND kind = ");
-    sql.bind(job.kind.as_str()).push(")");
+}
+
+/// Whether a job of merged events makes another one superfluous that is
+/// enqueued at the same time: if it is due no later, but not before the other
+/// one was enqueued.
+fn covers((one, _): &(&NewJob, Timestamp), (other, now): &(&NewJob, Timestamp)) -> bool {
+    (one.workspace, one.lane) == (other.workspace, other.lane)
+        && (&one.area, &one.kind) == (&other.area, &other.kind)
+        && (one.available_at > *now && one.available_at <= other.available_at)
+}
+
+/// Appends `VALUES` and a row for each job, in the order of [`INSERT`].
+fn push_rows<'j>(sql: &mut Sql, jobs: impl Iterator<Item = (&'j NewJob, Timestamp)>) {
+    for (at, (job, now)) in jobs.enumerate() {
+        sql.push(if at == 0 { "VALUES (" } else { ", (" });
+        push_values(sql, job, now);
+        sql.push(")");
+    }
 }
 
 /// Appends a new job's values, in the order of [`INSERT`].

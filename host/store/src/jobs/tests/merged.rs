@@ -35,7 +35,7 @@ async fn a_waiting_job_stands_for_later_events_until_its_first_step() {
     let publish = async |n| {
         let mut sql = Sql::new(Backend::Sqlite, "");
         let due = NewJob { available_at: Timestamp(4), ..merged(n) };
-        push_insert_merged(&mut sql, &due, Timestamp(3));
+        push_insert_merged(&mut sql, &[(&due, Timestamp(3))]);
         let mut c = fresh.store.writer().await.unwrap();
         changed_rows(&mut c, sql).await.unwrap()
     };
@@ -44,4 +44,20 @@ async fn a_waiting_job_stands_for_later_events_until_its_first_step() {
     let goes_on = JobRunEndKind::Continue { checkpoint: "{}".into(), requeue: true };
     queue.end(&leased, goes_on, 4).await.unwrap();
     assert_eq!(publish(3).await, 1);
+}
+
+#[tokio::test]
+async fn of_equal_jobs_that_are_enqueued_together_the_one_due_first_waits() {
+    let fresh = testing::fresh(Backend::Sqlite).await.unwrap();
+    let due = |n: u128, at| NewJob { available_at: Timestamp(at), ..merged(n) };
+    let other = NewJob { area: "others".into(), ..due(5, 9) };
+    let jobs = [due(1, 9), due(2, 9), due(3, 8), due(4, 9), other, due(6, 2)];
+    let mut sql = Sql::new(Backend::Sqlite, "");
+    push_insert_merged(&mut sql, &jobs.each_ref().map(|job| (job, Timestamp(3))));
+    let mut c = fresh.store.writer().await.unwrap();
+    // The last one is due already and makes none superfluous.
+    assert_eq!(changed_rows(&mut c, sql).await.unwrap(), 4);
+    let mut sql = Sql::new(Backend::Sqlite, "");
+    push_insert_merged(&mut sql, &[(&due(7, 8), Timestamp(3)), (&due(8, 7), Timestamp(3))]);
+    assert_eq!(changed_rows(&mut c, sql).await.unwrap(), 1);
 }

@@ -1,207 +1,163 @@
-//! Writes the effects of a call to SQLite: scripts of a few statements, each
+//! Writes the effects of calls to SQLite: scripts of a few statements, each
 //! sent to the connection's thread as one message. Most calls need only one,
 //! because a message costs more than a statement.
 
-use futures::TryStreamExt;
-use sqlx::Either;
+mod script;
 
-use super::super::Backend;
-use super::super::connection::{Connection, DriverConnection};
+use std::collections::BTreeMap;
+
+use super::super::connection::Connection;
 use super::super::error::Error;
 use super::super::idempotency::StoredReply;
 use super::super::jobs::{self, ROWS_PER_INSERT};
-use super::super::sql::{Row, Sql, SqlParameter};
-use super::{
-    CollectionEffects, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadBlob,
-    ReadDocument,
-};
+use super::super::sql::{Sql, SqlParameter};
+use super::{DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadBlob, ReadDocument};
 use assurance_core::domain::job::{EventDeliveryJobTemplate, RequestedEventsDocumentField};
 use assurance_core::domain::sealed::StoredSecret;
+use assurance_core::domain::time::Timestamp;
+use script::{Expectation, Script};
 
 /// Maximum number of rows in one statement. Each number of rows has its own
 /// statement text, and all texts together must fit into the statement cache.
 const ROWS: usize = 32;
-/// Number of statements after which a script is sent to SQLite, so that its
-/// text stays short.
-const STATEMENTS: usize = 8;
 
-/// Writes all effects of a call, in a transaction that the caller has begun,
+/// Writes all effects of calls, in a transaction that the caller has begun,
 /// after the statement `first`, if it is not empty. Returns the number of
-/// requested deliveries that were enqueued.
+/// requested deliveries that were enqueued. Several calls at once must be
+/// [insertions](Effects::insertion_shape). If one of them fails, all do. A
+/// document that one of them inserts receives the requested events of all.
 pub(crate) async fn apply(
     connection: &mut Connection,
-    effects: &Effects,
+    calls: &[&Effects],
     first: &str,
 ) -> Result<u64, Error> {
     let mut script = Script::default();
     if !first.is_empty() {
         script.begin(first);
     }
-    let collections = effects.by_collection();
-    for (collection, of) in &collections {
-        for seen in of.seen.chunks(ROWS) {
-            script.check(collection, seen, effects);
-            script.run_if_long(connection).await?;
-        }
+    for effects in calls {
+        script.checks(connection, effects).await?;
     }
-    for seen in effects.seen_blobs.chunks(ROWS) {
-        script.check_blobs(seen, effects);
-        script.run_if_long(connection).await?;
+    script.replies(connection, calls).await?;
+    for effects in calls {
+        script.changes(connection, effects).await?;
     }
-    if let Some(reply) = &effects.reply {
-        script.reply(reply, effects);
-        script.expect(1, || Error::KeyTaken);
+    script.inserts(connection, calls).await?;
+    for effects in calls {
+        script.secrets_and_blobs(connection, effects).await?;
     }
-    for (collection, of) in &collections {
-        script.documents(connection, collection, of, effects).await?;
-    }
-    for (name, sealed) in &effects.secrets {
-        script.secret(name, sealed.as_ref(), effects);
-        script.run_if_long(connection).await?;
-    }
-    for (name, blob) in &effects.blobs {
-        script.blob(name, blob.as_ref(), effects);
-        script.run_if_long(connection).await?;
-    }
-    for jobs in effects.jobs.chunk_by(|one, next| !one.is_merged() && !next.is_merged()) {
-        for jobs in jobs.chunks(ROWS_PER_INSERT) {
-            match jobs {
-                [job] if job.is_merged() => {
-                    jobs::push_insert_merged(script.begin(""), job, effects.now);
-                }
-                jobs => jobs::push_insert(script.begin(""), jobs, effects.now),
-            }
-            script.run_if_long(connection).await?;
-        }
-    }
-    for delivery in &effects.deliveries {
-        script.deliver(delivery, effects);
-        script.run_if_long(connection).await?;
-    }
-    for end in &effects.job_ends {
-        jobs::push_end(script.begin(""), end, effects.now);
-        script.expect(end.jobs.len(), || Error::LeaseLost);
-        script.run_if_long(connection).await?;
+    script.jobs(connection, calls).await?;
+    script.deliveries(connection, calls).await?;
+    for effects in calls {
+        script.job_ends(connection, effects).await?;
     }
     script.run(connection).await?;
     Ok(script.delivered)
 }
 
-struct Script {
-    sql: Sql,
-    /// Required result of each statement of the script.
-    expected: Vec<Expectation>,
-    /// Number of deliveries that the scripts sent so far have enqueued.
-    delivered: u64,
-}
-
-/// Required result of a statement that writes effects.
-enum Expectation {
-    Any,
-    /// The statement must change this number of rows; otherwise the effects
-    /// fail with the error.
-    Changed(u64, fn() -> Error),
-    /// The statement must find this number of documents or blobs unchanged, and
-    /// none that was missing.
-    Unchanged(i64),
-    /// The statement enqueues any number of deliveries.
-    Delivered,
-}
-
-impl Default for Script {
-    fn default() -> Self {
-        Self { sql: Sql::new(Backend::Sqlite, ""), expected: Vec::new(), delivered: 0 }
-    }
-}
-
 impl Script {
-    async fn run_if_long(&mut self, connection: &mut Connection) -> Result<(), Error> {
-        if self.expected.len() < STATEMENTS { Ok(()) } else { self.run(connection).await }
-    }
-
-    async fn run(&mut self, connection: &mut Connection) -> Result<(), Error> {
-        let sql = std::mem::replace(&mut self.sql, Sql::new(Backend::Sqlite, ""));
-        let expected = std::mem::take(&mut self.expected);
-        let DriverConnection::Sqlite(c) = connection.raw() else { return Ok(()) };
-        if expected.is_empty() {
-            return Ok(());
+    /// Adds the statements that verify what a call has read.
+    async fn checks(
+        &mut self,
+        connection: &mut Connection,
+        effects: &Effects,
+    ) -> Result<(), Error> {
+        for (collection, seen) in by_collection(&effects.seen, |one| &one.collection) {
+            for seen in seen.chunks(ROWS) {
+                self.check(collection, seen, effects);
+                self.run_if_long(connection).await?;
+            }
         }
-        #[expect(deprecated, reason = "one message to the thread instead of one a statement")]
-        let mut results = sql.sqlite()?.fetch_many(c);
-        for expected in expected {
-            let mut row = None;
-            let changed = loop {
-                match results.try_next().await? {
-                    Some(Either::Right(found)) => row = Some(Row::Sqlite(found)),
-                    Some(Either::Left(result)) => break result.rows_affected(),
-                    None => return Err(Error::RunAgain),
-                }
-            };
-            self.verify(&expected, changed, row.as_ref())?;
+        for seen in effects.seen_blobs.chunks(ROWS) {
+            self.check_blobs(seen, effects);
+            self.run_if_long(connection).await?;
         }
         Ok(())
     }
 
-    fn verify(
-        &mut self,
-        expected: &Expectation,
-        changed: u64,
-        row: Option<&Row>,
-    ) -> Result<(), Error> {
-        match expected {
-            Expectation::Any => Ok(()),
-            Expectation::Changed(rows, otherwise) if *rows != changed => Err(otherwise()),
-            Expectation::Changed(..) => Ok(()),
-            Expectation::Delivered => {
-                self.delivered += changed;
-                Ok(())
-            }
-            Expectation::Unchanged(there) => match row {
-                Some(row) if row.integer(0)? == *there && row.integer(1)? == 0 => Ok(()),
-                _ => Err(Error::RunAgain),
-            },
-        }
-    }
-
-    fn begin(&mut self, text: &str) -> &mut Sql {
-        if !self.expected.is_empty() {
-            self.sql.push("; ");
-        }
-        self.expected.push(Expectation::Any);
-        self.sql.push(text)
-    }
-
-    fn expect(&mut self, rows: usize, otherwise: fn() -> Error) {
-        self.require(Expectation::Changed(rows as u64, otherwise));
-    }
-
-    fn require(&mut self, expectation: Expectation) {
-        if let Some(last) = self.expected.last_mut() {
-            *last = expectation;
-        }
-    }
-
-    /// Adds the statements that write the documents of one collection.
-    async fn documents(
+    /// Adds the statements that delete and change documents.
+    async fn changes(
         &mut self,
         connection: &mut Connection,
-        collection: &str,
-        of: &CollectionEffects<'_>,
         effects: &Effects,
     ) -> Result<(), Error> {
-        for gone in of.deletes.chunks(ROWS) {
-            self.delete(collection, gone, effects);
-            self.expect(gone.len(), || Error::RunAgain);
+        for (collection, gone) in by_collection(&effects.deletes, |one| &one.collection) {
+            for gone in gone.chunks(ROWS) {
+                self.delete(collection, gone, effects);
+                self.expect(gone.len(), || Error::RunAgain);
+                self.run_if_long(connection).await?;
+            }
+        }
+        for (collection, changed) in by_collection(&effects.updates, |one| &one.collection) {
+            for changed in changed.chunks(ROWS) {
+                self.update(collection, changed, effects);
+                self.expect(changed.len(), || Error::RunAgain);
+                self.run_if_long(connection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the statements that insert documents.
+    async fn inserts(
+        &mut self,
+        connection: &mut Connection,
+        calls: &[&Effects],
+    ) -> Result<(), Error> {
+        let new = each(calls, |effects| &effects.inserts);
+        for (collection, new) in by_collection(&new, |(_, one)| &one.collection) {
+            for new in new.chunks(ROWS) {
+                self.insert(collection, new);
+                self.expect(new.len(), || Error::AlreadyExists);
+                self.run_if_long(connection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn secrets_and_blobs(
+        &mut self,
+        connection: &mut Connection,
+        effects: &Effects,
+    ) -> Result<(), Error> {
+        for (name, sealed) in &effects.secrets {
+            self.secret(name, sealed.as_ref(), effects);
             self.run_if_long(connection).await?;
         }
-        for changed in of.updates.chunks(ROWS) {
-            self.update(collection, changed, effects);
-            self.expect(changed.len(), || Error::RunAgain);
+        for (name, blob) in &effects.blobs {
+            self.blob(name, blob.as_ref(), effects);
             self.run_if_long(connection).await?;
         }
-        for new in of.inserts.chunks(ROWS) {
-            self.insert(collection, new, effects);
-            self.expect(new.len(), || Error::AlreadyExists);
+        Ok(())
+    }
+
+    /// Adds the statements that enqueue jobs.
+    async fn jobs(&mut self, connection: &mut Connection, calls: &[&Effects]) -> Result<(), Error> {
+        let jobs: Vec<_> = each(calls, |effects| &effects.jobs)
+            .into_iter()
+            .map(|(effects, job)| (job, effects.now))
+            .collect();
+        let (merged, others): (Vec<_>, Vec<_>) =
+            jobs.into_iter().partition(|(job, _)| job.is_merged());
+        for jobs in others.chunks(ROWS_PER_INSERT) {
+            jobs::push_insert(self.begin(""), jobs);
+            self.run_if_long(connection).await?;
+        }
+        for jobs in merged.chunks(ROWS) {
+            jobs::push_insert_merged(self.begin(""), jobs);
+            self.run_if_long(connection).await?;
+        }
+        Ok(())
+    }
+
+    async fn job_ends(
+        &mut self,
+        connection: &mut Connection,
+        effects: &Effects,
+    ) -> Result<(), Error> {
+        for end in &effects.job_ends {
+            jobs::push_end(self.begin(""), end, effects.now);
+            self.expect(end.jobs.len(), || Error::LeaseLost);
             self.run_if_long(connection).await?;
         }
         Ok(())
@@ -243,35 +199,63 @@ impl Script {
         self.require(Expectation::Unchanged(there));
     }
 
-    /// Adds the statement that enqueues a delivery of an event for each document
-    /// that requests it. Most documents do not contain its name; a backslash
-    /// may stand for a part of it.
-    fn deliver(&mut self, delivery: &EventDeliveryJobTemplate, effects: &Effects) {
-        let (job, RequestedEventsDocumentField { collection, member }) =
-            (&delivery.job, &delivery.requests);
+    /// Adds the statements that enqueue a delivery of an event for each document
+    /// that requests it.
+    async fn deliveries(
+        &mut self,
+        connection: &mut Connection,
+        calls: &[&Effects],
+    ) -> Result<(), Error> {
+        let mut deliveries = each(calls, |effects| &effects.deliveries);
+        deliveries.sort_by(|(_, one), (_, next)| one.requests.cmp(&next.requests));
+        for alike in deliveries.chunk_by(|(_, one), (_, next)| one.requests == next.requests) {
+            for alike in alike.chunks(ROWS) {
+                self.deliver(&alike[0].1.requests, alike);
+                self.run_if_long(connection).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the statement that enqueues deliveries of events to the documents of
+    /// one collection. Most documents do not contain an event's name; a
+    /// backslash may stand for a part of it.
+    fn deliver(
+        &mut self,
+        requests: &RequestedEventsDocumentField,
+        deliveries: &[(&Effects, &EventDeliveryJobTemplate)],
+    ) {
         let sql = self.begin(
             "INSERT INTO jobs (workspace_id, id, payload, resource_id, area, kind, lane, \
              max_attempts, timeout_ms, available_at, created_at, updated_at, status, attempts) \
-             SELECT d.workspace_id, CAST(substr(",
+             SELECT d.workspace_id, CAST(substr(e.column2, 1, 13) || unhex(printf('%06x', \
+             row_number() OVER (PARTITION BY e.column2 ORDER BY d.id) - 1)) AS BLOB), \
+             e.column3 || ',\"requested_by\":' || json_quote(d.id) || '}', \
+             CASE WHEN length(d.id) = 36 AND length(unhex(d.id, '-')) = 16 \
+             THEN unhex(d.id, '-') END, e.column4, e.column5, e.column6, e.column7, e.column8, \
+             e.column9, e.column10, e.column10, 'queued', 0 FROM (VALUES ",
         );
-        sql.bind(job.id.0).push(", 1, 13) || ");
-        sql.push("unhex(printf('%06x', row_number() OVER (ORDER BY d.id) - 1)) AS BLOB), ");
-        sql.bind(job.payload.strip_suffix('}').unwrap_or(&job.payload));
-        sql.push(" || ',\"requested_by\":' || json_quote(d.id) || '}', ");
-        sql.push("CASE WHEN length(d.id) = 36 AND length(unhex(d.id, '-')) = 16 THEN unhex(d.id, '-') END, ");
-        sql.bind(job.area.as_str()).push(", ").bind(job.kind.as_str()).push(", ");
-        sql.bind(job.lane.as_str()).push(", ");
-        sql.bind(i64::from(job.max_attempts)).push(", ");
-        sql.bind(i64::from(job.timeout_ms)).push(", ");
-        sql.bind(job.available_at.0).push(", ");
-        sql.bind(effects.now.0).push(", ");
-        sql.bind(effects.now.0).push(", 'queued', 0 FROM ");
-        sql.push_table(collection).push(" AS d WHERE d.workspace_id = ");
-        sql.bind(effects.workspace.0);
-        sql.push(" AND (instr(d.body, ").bind(delivery.event.as_str());
-        sql.push(") > 0 OR instr(d.body, '\\') > 0)");
-        sql.push(" AND EXISTS (SELECT 1 FROM json_each(d.body, '$.' || ").bind(member.as_str());
-        sql.push(") WHERE value = ").bind(delivery.event.as_str()).push(")");
+        rows(sql, deliveries, |(effects, EventDeliveryJobTemplate { job, event, .. })| {
+            vec![
+                effects.workspace.0.into(),
+                job.id.0.into(),
+                job.payload.strip_suffix('}').unwrap_or(&job.payload).into(),
+                job.area.as_str().into(),
+                job.kind.as_str().into(),
+                job.lane.as_str().into(),
+                i64::from(job.max_attempts).into(),
+                i64::from(job.timeout_ms).into(),
+                job.available_at.0.into(),
+                effects.now.0.into(),
+                event.as_str().into(),
+            ]
+        });
+        sql.push(") AS e CROSS JOIN ").push_table(&requests.collection);
+        sql.push(
+            " AS d WHERE d.workspace_id = e.column1 AND (instr(d.body, e.column11) > 0 \
+             OR instr(d.body, '\\') > 0) AND EXISTS (SELECT 1 FROM json_each(d.body, '$.' || ",
+        );
+        sql.bind(requests.member.as_str()).push(") WHERE value = e.column11)");
         self.require(Expectation::Delivered);
     }
 
@@ -303,11 +287,11 @@ impl Script {
         sql.push(" AND d.id = u.column1 AND d.version = u.column2");
     }
 
-    fn insert(&mut self, collection: &str, new: &[&DocumentInsert], effects: &Effects) {
+    fn insert(&mut self, collection: &str, new: &[&(&Effects, &DocumentInsert)]) {
         let sql = self.begin("INSERT INTO ");
         sql.push_table(collection)
             .push(" (workspace_id, id, version, created_at, updated_at, body) VALUES ");
-        rows(sql, new, |one| {
+        rows(sql, new, |(effects, one)| {
             vec![
                 effects.workspace.0.into(),
                 one.id.as_str().into(),
@@ -371,14 +355,31 @@ impl Script {
         sql.push(" AND area = ").bind(effects.area.as_str()).push(" AND name = ").bind(name);
     }
 
-    /// Adds the statement that stores the response for the idempotency key. It
-    /// replaces only an expired response.
-    fn reply(&mut self, reply: &StoredReply, effects: &Effects) {
+    /// Adds the statements that store the responses for idempotency keys. They
+    /// replace only expired responses. The calls' earliest time counts, so that
+    /// of several calls none replaces a response that was valid for it.
+    async fn replies(
+        &mut self,
+        connection: &mut Connection,
+        calls: &[&Effects],
+    ) -> Result<(), Error> {
+        let replies: Vec<&StoredReply> =
+            calls.iter().filter_map(|effects| effects.reply.as_ref()).collect();
+        let now = calls.iter().map(|effects| effects.now).min();
+        for replies in replies.chunks(ROWS) {
+            self.reply(replies, now.unwrap_or(Timestamp(0)));
+            self.expect(replies.len(), || Error::KeyTaken);
+            self.run_if_long(connection).await?;
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, replies: &[&StoredReply], now: Timestamp) {
         let sql = self.begin(
             "INSERT INTO idempotency (workspace_id, user_id, operation, key, fingerprint, \
              status, body, version, expires_at) VALUES ",
         );
-        rows(sql, &[()], |()| {
+        rows(sql, replies, |reply| {
             vec![
                 reply.workspace.0.into(),
                 reply.user.0.into(),
@@ -397,8 +398,28 @@ impl Script {
              body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
              WHERE idempotency.expires_at <= ",
         );
-        sql.bind(effects.now.0);
+        sql.bind(now.0);
     }
+}
+
+/// Returns documents by the full name of their collection.
+fn by_collection<'t, T>(
+    all: &'t [T],
+    collection: impl Fn(&'t T) -> &'t str,
+) -> BTreeMap<&'t str, Vec<&'t T>> {
+    let mut found = BTreeMap::<_, Vec<_>>::new();
+    for one in all {
+        found.entry(collection(one)).or_default().push(one);
+    }
+    found
+}
+
+/// Returns a part of the effects of all calls, each with its call.
+fn each<'e, T>(
+    calls: &[&'e Effects],
+    part: impl Fn(&'e Effects) -> &'e Vec<T>,
+) -> Vec<(&'e Effects, &'e T)> {
+    calls.iter().flat_map(|&effects| part(effects).iter().map(move |one| (effects, one))).collect()
 }
 
 /// Appends one list of placeholders for each row: `(?, …), (?, …)`.
