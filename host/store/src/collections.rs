@@ -208,7 +208,7 @@ async fn unlock(connection: &mut Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the session's timeouts: building an index takes long, and a
+/// Removes the time limits of statements: building an index takes long, and a
 /// concurrent build waits for all older transactions.
 async fn unbind(connection: &mut Connection) -> Result<(), Error> {
     connection.begin_session_state();
@@ -216,6 +216,7 @@ async fn unbind(connection: &mut Connection) -> Result<(), Error> {
         let unbound = "SET statement_timeout = 0; SET lock_timeout = 0";
         sqlx::raw_sql(unbound).execute(c).await?;
     }
+    connection.remove_time_limit();
     Ok(())
 }
 

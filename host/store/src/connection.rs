@@ -104,8 +104,9 @@ pub(super) const SAVEPOINT: &str = "SAVEPOINT flush";
 pub(crate) enum DriverConnection<'c> {
     /// A connection of SQLite's driver.
     Sqlite(&'c mut SqliteConnection),
-    /// A connection of PostgreSQL's driver.
-    Postgres(&'c mut PgConnection),
+    /// A connection to PostgreSQL. It executes statements with a time limit, but
+    /// passed on as a `&mut PgConnection` without one.
+    Postgres(&'c mut PooledConnection<PgConnection>),
 }
 
 /// A connection to the database. Each statement is a transaction of its own,
@@ -173,6 +174,14 @@ impl Connection {
         match &mut self.0 {
             BackendConnection::Postgres(connection) => Ok(connection.confirm_idle().await?),
             BackendConnection::Reader(..) | BackendConnection::Writer(_) => Ok(()),
+        }
+    }
+
+    /// Removes this process's time limit of statements until the connection is
+    /// returned to the pool.
+    pub(super) fn remove_time_limit(&mut self) {
+        if let BackendConnection::Postgres(connection) = &mut self.0 {
+            connection.remove_time_limit();
         }
     }
 

@@ -25,9 +25,12 @@ impl Store {
             .idle_timeout(None)
             .acquire_timeout(self.0.timeout)
             .connect_lazy_with((**options).clone());
-        let mut listener = PgListener::connect_with(&pool).await?;
-        listener.listen(CHANNEL).await?;
-        Ok(NotificationListener(Some(listener)))
+        let listening = self.in_time(async {
+            let mut listener = PgListener::connect_with(&pool).await?;
+            listener.listen(CHANNEL).await?;
+            Ok(NotificationListener(Some(listener)))
+        });
+        listening.await
     }
 }
 

@@ -42,7 +42,8 @@ pub struct Settings {
 /// Limits of PostgreSQL on this process's sessions; 0 means no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PostgresSessionTimeouts {
-    /// Maximum time of one SQL statement, in milliseconds.
+    /// Maximum time of one SQL statement, in milliseconds. This process gives a
+    /// statement up 5 s later.
     pub statement_ms: u32,
     /// Maximum time that a statement waits for a lock, in milliseconds.
     pub lock_ms: u32,
@@ -64,6 +65,9 @@ impl Default for PostgresSessionTimeouts {
     }
 }
 
+/// Time beyond PostgreSQL's own limit of a statement in which its response
+/// arrives.
+const RESPONSE_TIME: Duration = Duration::from_secs(5);
 /// Age after which a PostgreSQL connection is closed when it is returned to the
 /// pool.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
@@ -78,7 +82,7 @@ const MIGRATION_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::f
 /// Maximum number of prepared statements that one PostgreSQL connection caches.
 const STATEMENTS: usize = 512;
 /// Maximum number of prepared statements that one SQLite connection caches.
-/// Each takes about 10 KiB of this process's memory.
+/// Each takes about 10 KiB of this process's memory; one for 16 calls, more.
 const SQLITE_STATEMENTS: usize = 256;
 /// Maximum time that SQLite waits for another process's write.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -200,7 +204,7 @@ async fn open_sqlite(
     }
     migrations::of(Backend::Sqlite).run(&mut first).await.map_err(Error::Migration)?;
     documents_move::sqlite::run(&mut first).await?;
-    let limits = |connections| PoolLimits { connections, timeout, lifetime: None };
+    let limits = |connections| PoolLimits { connections, timeout, lifetime: None, statement: None };
     let writer: Pool<SqliteConnection> = Pool::new(options.clone(), limits(1));
     // Opened before the first connection is closed, so that the database stays
     // open.
@@ -289,7 +293,9 @@ async fn open_postgres(
     check_settings(&strict).await?;
     let serializable = settings.max_connections.div_ceil(2);
     let common = settings.max_connections.saturating_sub(serializable);
-    let limits = |connections| PoolLimits { connections, timeout, lifetime: Some(LIFETIME) };
+    let statement = settings.timeouts.with_response();
+    let limits =
+        |connections| PoolLimits { connections, timeout, lifetime: Some(LIFETIME), statement };
     Ok(ConnectionPools::Postgres {
         common: Pool::new(options.clone(), limits(common)),
         serializable: Pool::new(strict, limits(serializable)),
@@ -312,6 +318,13 @@ async fn check_settings(strict: &PgConnectOptions) -> Result<(), Error> {
 }
 
 impl PostgresSessionTimeouts {
+    /// Returns the maximum time of a statement with its response; `None` if
+    /// PostgreSQL does not limit the time of statements.
+    fn with_response(self) -> Option<Duration> {
+        let statement = Duration::from_millis(self.statement_ms.into());
+        (self.statement_ms > 0).then_some(statement + RESPONSE_TIME)
+    }
+
     /// Returns these limits as PostgreSQL session parameters. The last three
     /// end a session whose client disappeared, and release its locks.
     fn session(self) -> [(&'static str, String); 6] {

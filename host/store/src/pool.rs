@@ -7,11 +7,14 @@
 //! Invariant: a connection is lent only while the server has no transaction
 //! open on it. A connection that is dropped during its work is reset by a task
 //! of its own: everything is rolled back, and the server must confirm that no
-//! transaction is open and that the session can write. Otherwise it is closed.
+//! transaction is open and that the session can write. Otherwise it is closed,
+//! as is a connection whose server did not respond in time ([`time_limit`]).
 //!
 //! Connections belong to the runtime that created the pool. A connection opened
 //! by a low-priority call can later serve other requests, so it must not depend
 //! on that call's thread.
+
+mod time_limit;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -85,6 +88,8 @@ pub(super) struct PoolLimits {
     /// Maximum age of a connection, checked when it is returned; `None`: no limit. It bounds the
     /// server's memory per connection.
     pub(super) lifetime: Option<Duration>,
+    /// Maximum time of a statement, after which its connection is closed; `None`: no limit.
+    pub(super) statement: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -119,6 +124,8 @@ pub(super) enum TransactionStatus {
     Statements,
     /// A transaction was begun, and the server has not confirmed its end.
     Transaction,
+    /// The server did not respond within the time limit of a statement.
+    Lost,
 }
 
 /// A connection borrowed from a pool. Dropping it returns it, after a reset
@@ -128,6 +135,8 @@ pub(super) struct PooledConnection<C: DatabaseSession> {
     connection: Option<C>,
     made: Instant,
     state: TransactionStatus,
+    /// Maximum time of a statement; [`Duration::MAX`]: no limit.
+    limit: Duration,
     pool: Arc<Inner<C>>,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -193,6 +202,7 @@ impl<C: DatabaseSession> Pool<C> {
             connection: Some(connection),
             made,
             state: TransactionStatus::Statements,
+            limit: self.0.limits.statement.unwrap_or(Duration::MAX),
             pool: Arc::clone(&self.0),
             permit: Some(permit),
         })
@@ -332,16 +342,9 @@ impl<C: DatabaseSession> PooledConnection<C> {
     /// Records that a transaction begins, before the `BEGIN`, or that it has
     /// ended, after the server has confirmed its end.
     pub(super) fn set_status(&mut self, status: TransactionStatus) {
-        self.state = status;
-    }
-
-    /// Makes the server confirm that no transaction is open. Otherwise it
-    /// returns an error, after which the connection is closed.
-    pub(super) async fn confirm_idle(&mut self) -> Result<(), sqlx::Error> {
-        if self.is_idle().await? {
-            return Ok(());
+        if self.state != TransactionStatus::Lost {
+            self.state = status;
         }
-        Err(sqlx::Error::Protocol("a transaction was open on a borrowed connection".into()))
     }
 
     /// Returns to the pool a connection whose work was interrupted. `then_drop`
@@ -374,11 +377,13 @@ impl<C: DatabaseSession> PooledConnection<C> {
 impl<C: DatabaseSession> Drop for PooledConnection<C> {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
-        if self.state == TransactionStatus::Finished {
-            self.pool.put_back(connection, self.made);
-            return;
+        match self.state {
+            TransactionStatus::Finished => self.pool.put_back(connection, self.made),
+            TransactionStatus::Lost => self.pool.discard(connection),
+            TransactionStatus::Statements | TransactionStatus::Transaction => {
+                self.settle_later(connection, ());
+            }
         }
-        self.settle_later(connection, ());
     }
 }
 

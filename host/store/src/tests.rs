@@ -7,6 +7,7 @@ use assurance_core::domain::people::User;
 use assurance_core::domain::time::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 async fn tables(store: &Store) {
     let mut connection = store.writer().await.unwrap();
@@ -171,6 +172,54 @@ async fn the_service_waits_for_a_server_that_starts_and_a_command_does_not() {
     let starting = through(ready_after(2, server).await);
     let refused = Store::open_without_upgrade(&starting).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
+}
+
+/// Starts a proxy. After a value is sent, the connections that were open then stay open and forward
+/// nothing, like those to a server that has vanished. Returns its address.
+async fn open_until(vanished: watch::Sender<()>, server: String) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = TcpStream::connect(&server).await.unwrap();
+            let mut vanishing = vanished.subscribe();
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+                    _ = vanishing.changed() => std::future::pending().await,
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_vanishes_delays_no_work_for_long() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let mut url = url::Url::parse(&fresh.settings.url).unwrap();
+    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
+    let vanished = watch::Sender::new(());
+    let proxy = open_until(vanished.clone(), server).await;
+    url.set_host(Some("127.0.0.1")).unwrap();
+    url.set_port(Some(proxy.port())).unwrap();
+    let timeouts = PostgresSessionTimeouts { statement_ms: 1_000, ..fresh.settings.timeouts };
+    let settings = Settings { url: url.to_string(), timeouts, ..fresh.settings.clone() };
+    let store = Store::open(&settings).await.unwrap();
+    let take_back = async || store.write(async |c| mail_counts::take_back(c, "ada").await).await;
+    let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
+    mail_counts::take_back(&mut tx, "ada").await.unwrap();
+    let mut reader = store.reader().await.unwrap();
+    store.writer().await.unwrap().release();
+    vanished.send_replace(());
+    let reading = users::find(&mut reader, UserId::new());
+    let ends = async { tokio::join!(take_back(), tx.commit(), reading) };
+    let (written, committed, read) =
+        tokio::time::timeout(Duration::from_secs(20), ends).await.expect("no wait is longer");
+    assert!(matches!(written, Err(Error::Unavailable(_))), "{written:?}");
+    assert!(matches!(committed, Err(Error::Unavailable(_))), "{committed:?}");
+    assert!(matches!(read, Err(Error::Unavailable(_))), "{read:?}");
+    take_back().await.expect("a connection to the new server");
 }
 
 #[tokio::test]

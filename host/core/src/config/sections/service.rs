@@ -132,7 +132,8 @@ section! {
         /// milliseconds.
         pub acquire_timeout_ms: u64 = 3_000,
         /// Maximum time of one statement in PostgreSQL, in milliseconds; 0: no
-        /// limit. Building indexes and migrating have no limit.
+        /// limit. If its response is 5 s late, the connection is closed. Building
+        /// indexes and migrating have no limit.
         pub statement_timeout_ms: u32 = 30_000,
         /// Maximum time that a statement waits for a lock in PostgreSQL, in
         /// milliseconds; 0: no limit.
