@@ -43,19 +43,24 @@ fn key(leased: &LeasedJob) -> UnbatchedFlowKey {
 
 /// Claims further due jobs of the job's flow if its kind takes batches. Returns batches of jobs
 /// that run together: first the one of the given job; jobs of other kinds are in batches of their
-/// own.
-pub(super) async fn gather(shared: &WorkerState, leased: LeasedJob) -> Vec<Vec<LeasedJob>> {
+/// own. `lease` is for the further jobs.
+pub(super) async fn gather(
+    shared: &WorkerState,
+    leased: LeasedJob,
+    lease: Uuid,
+) -> Vec<Vec<LeasedJob>> {
     let most = max_batch(shared, &leased);
     if most <= 1 {
         return vec![vec![leased]];
     }
-    let lease = Uuid::new_v4();
     let claimed = claim(shared, &leased, most - 1, lease).await.unwrap_or_default();
     let mut batches = vec![vec![leased]];
     for job in claimed {
         let takes = |batch: &&mut Vec<LeasedJob>| {
-            let fits = batch.first().is_some_and(|first| first.job.kind == job.job.kind);
-            fits && batch.len() < max_batch(shared, &job) as usize
+            // A job that continues runs by itself.
+            let fits =
+                |first: &LeasedJob| first.job.kind == job.job.kind && first.checkpoint.is_none();
+            batch.first().is_some_and(fits) && batch.len() < max_batch(shared, &job) as usize
         };
         match batches.iter_mut().find(takes) {
             Some(batch) => batch.push(job),

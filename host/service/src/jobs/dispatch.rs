@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::leases::LeaseGuard;
 use super::workspace_turns::WorkspaceTurns;
 use super::{WorkerState, batch, run};
 use assurance_core::config::LaneConfig;
@@ -84,6 +85,8 @@ struct LaneSlot {
     turns: Arc<Mutex<WorkspaceTurns>>,
     freed: Arc<Notify>,
     flow: JobFairnessKey,
+    /// Lease of the job, which other jobs of the claim have, too.
+    _lease: Arc<LeaseGuard>,
 }
 
 impl Drop for LaneSlot {
@@ -225,20 +228,25 @@ impl LaneDispatcher {
         if chosen.is_empty() {
             return false;
         }
-        let lease = Uuid::new_v4();
-        match self.claim(&chosen, lease).await {
-            Ok(jobs) => self.start(&chosen, jobs),
+        let lease = Arc::new(self.shared.leases.begin());
+        match self.claim(&chosen, lease.id).await {
+            Ok(jobs) => self.start(&chosen, jobs, &lease),
             Err(error) => {
-                self.start(&chosen, Vec::new());
+                self.start(&chosen, Vec::new(), &lease);
                 tracing::warn!(lane = %self.lane, %error, "cannot claim jobs");
-                release_lease(&self.shared, self.lane, lease).await;
+                release_lease(&self.shared, self.lane, lease.id).await;
             }
         }
         true
     }
 
     /// Starts the claimed jobs. Frees the slots of chosen jobs that were not claimed.
-    fn start(&self, chosen: &[(JobFairnessKey, u32)], jobs: Vec<LeasedJob>) {
+    fn start(
+        &self,
+        chosen: &[(JobFairnessKey, u32)],
+        jobs: Vec<LeasedJob>,
+        lease: &Arc<LeaseGuard>,
+    ) {
         // A look for more jobs of a flow costs a statement.
         let more: HashSet<JobFairnessKey> = {
             let mut turns = self.turns.lock();
@@ -257,14 +265,19 @@ impl LaneDispatcher {
                 turns: Arc::clone(&self.turns),
                 freed: Arc::clone(&self.freed),
                 flow: job.job.flow(),
+                _lease: Arc::clone(lease),
             };
             let (shared, share) = (Arc::clone(&self.shared), self.share);
             let more = more.contains(&slot.flow);
             self.tasks.spawn(async move {
                 let abandon = shared.abandon.clone();
                 let run = Box::pin(async {
-                    let batches =
-                        if more { batch::gather(&shared, job).await } else { vec![vec![job]] };
+                    // In use until the further jobs have ended, too.
+                    let lease = shared.leases.begin();
+                    let batches = match more {
+                        true => batch::gather(&shared, job, lease.id).await,
+                        false => vec![vec![job]],
+                    };
                     for jobs in batches {
                         run::run(&shared, share, jobs).await;
                     }
@@ -370,7 +383,8 @@ impl LaneDispatcher {
 }
 
 /// Releases a lease whose claim failed. The claim may have been committed, and its jobs would stay
-/// leased by this process without running.
+/// leased by this process without running. If it is committed after this, the search for lost jobs
+/// releases it.
 pub(super) async fn release_lease(shared: &WorkerState, lane: Lane, lease: Uuid) {
     let deps = &shared.deps;
     while !shared.stop.is_cancelled() {

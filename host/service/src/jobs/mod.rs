@@ -6,11 +6,13 @@
 //! the job's lease. So a job's effects are stored once, however often it runs.
 //!
 //! Invariant: every job that is `running` in the database is being run by a live process, or can be
-//! claimed again after its lease expires.
+//! claimed again after its lease expires, or after the process that holds the lease finds that none
+//! of its tasks uses it.
 
 mod backoff;
 mod batch;
 mod dispatch;
+mod leases;
 mod report;
 mod run;
 #[cfg(test)]
@@ -27,6 +29,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use self::batch::UnbatchedFlows;
+use self::leases::LeasesInUse;
 use assurance_core::config;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::Lane;
@@ -89,10 +92,24 @@ struct WorkerState {
     /// Id of this process in the database, to which jobs are leased.
     worker: Uuid,
     batches: UnbatchedFlows,
+    leases: LeasesInUse,
     /// Cancelled when this process must stop claiming jobs.
     stop: CancellationToken,
     /// Cancelled when this process must abandon its running jobs.
     abandon: CancellationToken,
+}
+
+impl WorkerState {
+    fn new(deps: WorkerDeps) -> Self {
+        Self {
+            deps,
+            worker: Uuid::new_v4(),
+            batches: UnbatchedFlows::default(),
+            leases: LeasesInUse::default(),
+            stop: CancellationToken::new(),
+            abandon: CancellationToken::new(),
+        }
+    }
 }
 
 /// The job workers of this process.
@@ -109,13 +126,7 @@ pub struct Workers {
 /// job.
 pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
     report::describe();
-    let shared = Arc::new(WorkerState {
-        deps,
-        worker: Uuid::new_v4(),
-        batches: UnbatchedFlows::default(),
-        stop: CancellationToken::new(),
-        abandon: CancellationToken::new(),
-    });
+    let shared = Arc::new(WorkerState::new(deps));
     upkeep::send_heartbeat(&shared).await?;
     let workers = Workers {
         shared: Arc::clone(&shared),

@@ -47,12 +47,16 @@ pub(super) async fn renew_leases(shared: Arc<WorkerState>) {
 /// Sends one heartbeat, which extends the leases of this process's jobs.
 pub(super) async fn send_heartbeat(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
-    let mut connection = deps.store.writer().await?;
-    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
-    let expires_at = now.plus_ms(i64::from(deps.settings.lease_ms));
-    store::jobs::heartbeat(&mut connection, shared.worker, expires_at).await?;
-    connection.release();
-    Ok(())
+    let sending = deps.store.write(async |c| {
+        let now = store::jobs::lease_clock(c, deps.clock.now()).await?;
+        let expires_at = now.plus_ms(i64::from(deps.settings.lease_ms));
+        store::jobs::heartbeat(c, shared.worker, expires_at).await
+    });
+    match deps.store.backend() {
+        store::Backend::Sqlite => sending.await,
+        // The leases expire before the time limit of a statement whose server has vanished.
+        store::Backend::Postgres => deps.store.in_time(sending).await,
+    }
 }
 
 /// Returns the jobs of lost processes to the queue, and counts the jobs of each lane, until the
@@ -104,17 +108,40 @@ fn is_due(last: &mut Option<Instant>, every: Duration) -> bool {
     due
 }
 
+/// Returns the jobs of lost processes to the queue, and those that this process has claimed and
+/// does not run.
 async fn recover(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
     let mut connection = deps.store.writer().await?;
     let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
-    let recovered = store::jobs::recover(&mut connection, now).await?;
+    let recovered = store::jobs::recover(&mut connection, shared.worker, now).await?;
+    let wake = |jobs: u64, why: &str| {
+        if jobs > 0 {
+            tracing::warn!(jobs, "{why}; its jobs are queued again");
+            Lane::ALL.into_iter().for_each(|lane| deps.store.wake().wake(lane, deps.clock.now()));
+        }
+    };
+    wake(recovered, "a worker process was lost");
+    let released = release_unused(shared, &mut connection, now).await?;
     connection.release();
-    if recovered > 0 {
-        tracing::warn!(jobs = recovered, "a worker process was lost; its jobs are queued again");
-        Lane::ALL.into_iter().for_each(|lane| deps.store.wake().wake(lane, deps.clock.now()));
-    }
+    wake(released, "a failed claim was committed");
     Ok(())
+}
+
+/// Releases the jobs whose lease belongs to this process and is not in use. Returns their number.
+async fn release_unused(
+    shared: &WorkerState,
+    connection: &mut store::Connection,
+    now: Timestamp,
+) -> Result<u64, store::Error> {
+    let mut released = 0;
+    // Read first: a lease is in use before its jobs are claimed. So if one of these is not in use,
+    // its use has ended.
+    let leases = store::jobs::leases_of(connection, shared.worker).await?;
+    for lease in leases.into_iter().filter(|lease| !shared.leases.contains(*lease)) {
+        released += store::jobs::release(connection, shared.worker, Some(lease), now).await?;
+    }
+    Ok(released)
 }
 
 async fn count(shared: &WorkerState) -> Result<(), store::Error> {
@@ -195,7 +222,6 @@ pub(super) async fn deregister(shared: &WorkerState) -> Result<(), store::Error>
 mod tests {
     use std::sync::atomic::AtomicI64;
 
-    use tokio_util::sync::CancellationToken;
     use uuid::Uuid;
 
     use super::*;
@@ -204,19 +230,64 @@ mod tests {
     use assurance_core::config;
     use assurance_core::domain::time::Clock;
     use assurance_store::idempotency::{self, StoredReply};
-    use assurance_store::testing::{self, fresh};
+    use assurance_store::jobs::ClaimRequest;
+    use assurance_store::testing::{self, fresh, job, on_both};
     use assurance_store::{Backend, Store, TransactionAccess};
 
     const HOUR_MS: i64 = 3_600_000;
 
     /// Returns the worker state of a node whose clock differs from the database's.
     fn node(store: &Store, clock: Clock) -> WorkerState {
-        WorkerState {
-            batches: super::super::batch::UnbatchedFlows::default(),
-            deps: deps(store, clock, areas(&Arc::default()), config::JobsConfig::default()),
-            worker: Uuid::new_v4(),
-            stop: CancellationToken::new(),
-            abandon: CancellationToken::new(),
+        let settings = config::JobsConfig::default();
+        WorkerState::new(deps(store, clock, areas(&Arc::default()), settings))
+    }
+
+    /// Inserts a job and claims it for a node.
+    async fn claim(node: &WorkerState, n: u128, lease: Uuid) {
+        let (job, now) = (job(n), Timestamp(1));
+        let request = ClaimRequest {
+            lane: job.lane,
+            flows: &[(job.flow(), 1)],
+            areas: std::slice::from_ref(&job.area),
+            worker: node.worker,
+            lease,
+        };
+        let claiming = node.deps.store.write(async |c| {
+            store::jobs::insert(c, std::slice::from_ref(&job), now).await?;
+            store::jobs::claim(c, request, now).await
+        });
+        assert_eq!(claiming.await.unwrap().len(), 1);
+    }
+
+    /// Returns the statuses of all jobs, sorted by id.
+    async fn statuses(store: &Store) -> Vec<String> {
+        let mut connection = store.reader().await.unwrap();
+        let statuses = "SELECT status FROM jobs ORDER BY id";
+        let rows = testing::rows::<(String,)>(&mut connection, statuses).await;
+        rows.into_iter().map(|(status,)| status).collect()
+    }
+
+    on_both! {
+        async fn a_node_with_a_late_heartbeat_keeps_its_own_running_jobs(store: &Store) {
+            let (own, other) = (node(store, Clock::System), node(store, Clock::System));
+            let lease = own.leases.begin();
+            claim(&own, 1, lease.id).await;
+            recover(&own).await.unwrap();
+            assert_eq!(statuses(store).await, ["running"]);
+            recover(&other).await.unwrap();
+            assert_eq!(statuses(store).await, ["retrying"]);
+        }
+
+        async fn jobs_of_a_failed_claim_that_was_committed_are_released(store: &Store) {
+            let node = node(store, Clock::System);
+            let lease = node.leases.begin();
+            claim(&node, 1, lease.id).await;
+            claim(&node, 2, Uuid::new_v4()).await;
+            recover(&node).await.unwrap();
+            assert_eq!(statuses(store).await, ["running", "queued"]);
+            drop(lease);
+            recover(&node).await.unwrap();
+            assert_eq!(statuses(store).await, ["queued", "queued"]);
         }
     }
 

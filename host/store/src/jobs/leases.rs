@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::super::connection::{Connection, execute};
+use super::super::connection::{Connection, execute, scalars};
 use super::super::error::Error;
 use super::super::sql::database_time;
 use assurance_core::domain::time::Timestamp;
@@ -32,15 +32,23 @@ pub async fn heartbeat(
 }
 
 /// Makes the jobs of lost processes runnable again at once; a job whose workers
-/// were lost too often is dead. `now` is a time of the [`lease_clock`]. Returns
+/// were lost too often is dead. `now` is a time of the [`lease_clock`]. The
+/// calling process, `own`, is not lost, however late its heartbeat is. Returns
 /// the number of jobs.
-pub async fn recover(connection: &mut Connection, now: Timestamp) -> Result<u64, Error> {
+pub async fn recover(connection: &mut Connection, own: Uuid, now: Timestamp) -> Result<u64, Error> {
     let sql = "UPDATE jobs SET lease_id = NULL, worker_id = NULL, updated_at = $1, \
                available_at = $1, last_error = 'the worker was lost', \
                status = CASE WHEN attempts >= max_attempts + $2 THEN 'dead' ELSE 'retrying' END \
-               WHERE status = 'running' AND NOT EXISTS (SELECT 1 FROM job_workers \
+               WHERE status = 'running' AND worker_id IS DISTINCT FROM $3 \
+               AND NOT EXISTS (SELECT 1 FROM job_workers \
                WHERE job_workers.id = jobs.worker_id AND expires_at > $1)";
-    Ok(execute!(connection, sql, now.0, MAX_LOST_WORKERS))
+    Ok(execute!(connection, sql, now.0, MAX_LOST_WORKERS, own))
+}
+
+/// Returns the leases of a process's running jobs.
+pub async fn leases_of(connection: &mut Connection, worker: Uuid) -> Result<Vec<Uuid>, Error> {
+    let sql = "SELECT DISTINCT lease_id FROM jobs WHERE status = 'running' AND worker_id = $1";
+    Ok(scalars!(connection, sql, worker))
 }
 
 /// Releases the jobs of a process, all or those of one lease, as if they had

@@ -353,7 +353,7 @@ on_both! {
                 // For other processes the last heartbeat was an hour ago.
                 let later = Clock::System.now().plus_ms(3_600_000);
                 let mut c = thief.writer().await.unwrap();
-                store::jobs::recover(&mut c, later).await.unwrap();
+                store::jobs::recover(&mut c, Uuid::new_v4(), later).await.unwrap();
                 drop(c);
                 *booty.lock() = steal(&thief, later).await;
                 done()

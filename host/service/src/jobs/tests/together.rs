@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use assurance_core::domain::job::{JobRunEnd, JobRunEndKind};
 use assurance_core::domain::queue::{MemberJobAction, PendingMemberJobAction};
 use assurance_work::UnitOfWork;
 
@@ -36,7 +37,7 @@ where
     }
 
     fn max_batch(&self, kind: &str) -> u32 {
-        if kind == "tidy" { self.most } else { 1 }
+        if matches!(kind, "tidy" | "index") { self.most } else { 1 }
     }
 
     fn run_batch<'a>(
@@ -225,5 +226,33 @@ on_both! {
             assert_eq!((job.status, job.attempts), (JobStatus::Succeeded, attempts), "{job:?}");
         }
         assert!(!alone.lock().is_empty(), "jobs ran together");
+    }
+
+    async fn a_job_that_continues_is_joined_by_no_other(store: &Store) {
+        let code = area_with_batches(64, |_, jobs| {
+            let ends = all_done(jobs);
+            Box::pin(async { ends })
+        });
+        let areas = areas(&Arc::new(Mutex::new(Some(code))));
+        let settings = config::JobsConfig::default();
+        let shared = WorkerState::new(deps(store, Clock::System, areas, settings));
+        let index = |n, due| NewJob { kind: "index".into(), available_at: Timestamp(due), ..job(n) };
+        insert(store, &[index(2, 0)]).await;
+        let step = steal(store, Timestamp(1)).await.unwrap();
+        let goes_on = JobRunEnd {
+            workspace: WORKSPACE,
+            jobs: vec![step.job.id],
+            lease: step.lease,
+            how: JobRunEndKind::Continue { checkpoint: "{}".into(), requeue: true },
+            progress: None,
+        };
+        store.write(async |c| store::jobs::end(c, &goes_on, Timestamp(1)).await).await.unwrap();
+        insert(store, &[job(1), index(3, 2)]).await;
+        let first = steal(store, Timestamp(1)).await.unwrap();
+        let batches = batch::gather(&shared, first, Uuid::new_v4()).await;
+        let ids = |jobs: &Vec<LeasedJob>| -> Vec<u128> {
+            jobs.iter().map(|leased| leased.job.id.0.as_u128()).collect()
+        };
+        assert_eq!(batches.iter().map(ids).collect::<Vec<_>>(), [[1_u128], [2], [3]]);
     }
 }

@@ -80,7 +80,7 @@ impl Queue<'_> {
 
     async fn recover(&self, now: i64) -> u64 {
         let mut c = self.0.writer().await.unwrap();
-        recover(&mut c, Timestamp(now)).await.unwrap()
+        recover(&mut c, Uuid::new_v4(), Timestamp(now)).await.unwrap()
     }
 
     async fn list(&self) -> Vec<JobForMembers> {
