@@ -27,7 +27,7 @@ use super::scope::SubstringIndexSpec;
 use super::sql::{Sql, each_row, one_row};
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
-pub use pairs::SearchPairsToInsert;
+pub use pairs::{SearchPairsToInsert, forget_unwritten};
 pub(super) use pairs::{ensure, is_complete};
 
 /// Maximum number of keys that one statement of a substring search returns.

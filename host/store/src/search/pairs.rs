@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::super::apply::Effects;
 use super::super::collections::LiveOrCandidate;
-use super::super::connection::DriverConnection;
+use super::super::connection::{Connection, DriverConnection};
 use super::super::error::Error;
 use super::super::scope::{AccessibleCollection, SubstringIndexSpec};
 use super::super::sql::{Sql, SqlParameter};
@@ -97,10 +97,9 @@ impl SearchPairsToInsert {
 }
 
 /// Creates the trigram index if the extension `pg_trgm` is available, and the
-/// search pairs of existing documents. This runs once for each declared
-/// substring index, and again for one that a trial has, or that the last live
-/// version did not have. Documents that an older version still writes on
-/// another node become searchable when they are written again.
+/// search pairs of existing documents, unless they are recorded as complete. A
+/// live version's pairs are recorded when no older version runs any more;
+/// documents that it still writes on another node become searchable then.
 pub(crate) async fn ensure(
     c: &mut PgConnection,
     folding: &str,
@@ -173,19 +172,39 @@ async fn complete(
     Ok(complete.into_iter().collect())
 }
 
+/// Records that the search pairs of these collections are not complete, except
+/// those that a version with these collections writes. Does nothing on SQLite.
+///
+/// # Errors
+/// The database is unavailable.
+pub async fn forget_unwritten(
+    connection: &mut Connection,
+    scopes: &[AccessibleCollection],
+) -> Result<(), Error> {
+    if let DriverConnection::Postgres(c) = connection.raw() {
+        for scope in scopes {
+            forget_others(c, scope).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn forget_others(c: &mut PgConnection, scope: &AccessibleCollection) -> Result<(), Error> {
+    let (texts, keys): (Vec<_>, Vec<_>) = declared(scope).unzip();
+    let sql = "DELETE FROM searched_fields WHERE collection = $1 AND (field, key_field) NOT IN \
+               (SELECT * FROM unnest($2::text[], $3::text[]))";
+    sqlx::query(sql).bind(&scope.full_name).bind(&texts).bind(&keys).execute(c).await?;
+    Ok(())
+}
+
 /// Records that the search pairs of a collection's declared substring indexes
 /// are complete, and those of no others: the version does not write them.
 async fn record_complete(c: &mut PgConnection, scope: &AccessibleCollection) -> Result<(), Error> {
+    forget_others(c, scope).await?;
     let (texts, keys): (Vec<_>, Vec<_>) = declared(scope).unzip();
-    for sql in [
-        "DELETE FROM searched_fields WHERE collection = $1 AND (field, key_field) NOT IN \
-         (SELECT * FROM unnest($2::text[], $3::text[]))",
-        "INSERT INTO searched_fields SELECT $1, * FROM unnest($2::text[], $3::text[]) \
-         ON CONFLICT DO NOTHING",
-    ] {
-        let query = sqlx::query(sql).bind(&scope.full_name).bind(&texts).bind(&keys);
-        query.execute(&mut *c).await?;
-    }
+    let sql = "INSERT INTO searched_fields SELECT $1, * FROM unnest($2::text[], $3::text[]) \
+               ON CONFLICT DO NOTHING";
+    sqlx::query(sql).bind(&scope.full_name).bind(&texts).bind(&keys).execute(c).await?;
     Ok(())
 }
 

@@ -224,3 +224,17 @@ async fn pairs_that_the_live_version_did_not_write_are_created_when_another_goes
     ensure(store, &searched).await.unwrap();
     assert_eq!(pairs(store).await, ["a", "b", "c"]);
 }
+
+#[tokio::test]
+async fn pairs_that_a_version_did_not_write_are_created_again_when_they_are_forgotten() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let (store, searched) = (&fresh.store, [scope()]);
+    let unsearched = [AccessibleCollection { searched: vec![], ..scope() }];
+    ensure(store, &searched).await.unwrap();
+    put(store, "a").await;
+    for (written, expected) in [(&searched, vec![]), (&unsearched, vec!["a"])] {
+        store.write(async |c| forget_unwritten(c, written).await).await.unwrap();
+        ensure(store, &searched).await.unwrap();
+        assert_eq!(pairs(store).await, expected);
+    }
+}

@@ -18,11 +18,10 @@ use super::install::{install, with_writers_ended};
 use super::node_plan::NodeStep;
 use super::plan::{AreaAction, AreaRowsChange, plan, stage_after_trial, stage_on_trial};
 use super::state::DesiredAndRunningArea;
-use super::{load, reconcile, rows};
+use super::{load, reconcile, rows, searched};
 use crate::registry::{AreaTargetState, AreaVersion, LiveVersionChange};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
-use assurance_store::collections::LiveOrCandidate;
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Connection, TransactionAccess};
@@ -79,12 +78,7 @@ pub(super) async fn execute(
             Err(AreaActionError::NotCaughtUp { .. }) if begun.elapsed() < CATCH_UP => {
                 tokio::time::sleep(CATCH_UP_POLL).await;
             }
-            decided => {
-                if let (Ok(Some(AreaChange::Live(_))), Some(version)) = (&decided, &version) {
-                    load::complete_collections(app, version).await;
-                }
-                return decided;
-            }
+            decided => return decided,
         }
     }
 }
@@ -105,6 +99,7 @@ async fn decide_locked(
     let next = app.registry.plan(area, target(&transition, version))?;
     commit(app, decision, &state, &transition).await?;
     let change = install(app, next).ok_or_else(|| state.overtaken())?;
+    searched::complete_later(app, &change);
     Ok(Some(match transition {
         AreaRowsChange::MoveLive { .. } => AreaChange::Live(change),
         AreaRowsChange::BeginTrial(trial) | AreaRowsChange::EndTrial { trial, .. } => {
@@ -127,7 +122,7 @@ async fn prepare(
         AreaAction::BeginTrial { request, .. } => {
             load::ensure_trial_collections(app, &version, request.mode).await?;
         }
-        _ => load::ensure_collections(app, &version, LiveOrCandidate::Candidate).await?,
+        _ => load::ensure_collections(app, &version).await?,
     }
     Ok(Some(version))
 }

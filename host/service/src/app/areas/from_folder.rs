@@ -13,11 +13,11 @@ use super::error::AreaActionError;
 use super::follow::catch_up;
 use super::install::install_unnamed;
 use super::trust::{Signature, publisher_of};
-use super::{load, rows};
+use super::{load, rows, searched};
 use crate::registry::AreaTargetState;
 use assurance_core::domain::time::Timestamp;
 use assurance_runtime::LoadedArea;
-use assurance_store::{self as store, collections::LiveOrCandidate};
+use assurance_store as store;
 
 impl ComponentInstaller for App {
     type LoadedComponent = LoadedArea;
@@ -52,8 +52,10 @@ impl ComponentInstaller for App {
         if live.running(&area).is_none_or(|live| live.digest != loaded.digest) {
             let version = load::compile(self, loaded).await?;
             let plan = self.registry.plan(&area, AreaTargetState::Live(&version))?;
-            load::ensure_collections(self, &version, LiveOrCandidate::Live).await?;
-            install_unnamed(self, plan);
+            load::ensure_collections(self, &version).await?;
+            if let Some(change) = install_unnamed(self, plan) {
+                searched::complete_later(self, &change);
+            }
         }
         // Only now: a refused file must not keep the deployed version from running.
         self.node.note_file(&area, written_at);

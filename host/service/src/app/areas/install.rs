@@ -31,11 +31,12 @@ pub(super) fn install(app: &App, plan: RegistryChangePlan) -> Option<LiveVersion
 }
 
 /// Activates a planned change of the registry that no database row names: a version from the
-/// folder, or a manifest without code.
-pub(super) fn install_unnamed(app: &App, plan: RegistryChangePlan) {
-    if let Some(change) = app.registry.activate(plan) {
-        announce(app, &change);
-    }
+/// folder, or a manifest without code. Returns `None` like [`install`].
+pub(super) fn install_unnamed(app: &App, plan: RegistryChangePlan) -> Option<LiveVersionChange> {
+    let change = app.registry.activate(plan)?;
+    end_replaced(app, &change);
+    announce(app, &change);
+    Some(change)
 }
 
 fn live_changed(app: &App, change: &LiveVersionChange) {
@@ -44,13 +45,18 @@ fn live_changed(app: &App, change: &LiveVersionChange) {
     for version in change.before.iter().chain(&change.now).filter(|version| version.is_loaded()) {
         app.node.keep_warm(version);
     }
+    end_replaced(app, change);
+    announce(app, change);
+}
+
+/// Ends the last calls of the version that a change has replaced or removed.
+fn end_replaced(app: &App, change: &LiveVersionChange) {
     let replaced = |before: &&Arc<AreaVersion>| {
         change.now.as_ref().is_none_or(|now| now.digest != before.digest)
     };
     if let Some(before) = change.before.as_ref().filter(replaced) {
         end_last_calls(app, before);
     }
-    announce(app, change);
 }
 
 fn trial_changed(app: &App, area: &str) {

@@ -104,12 +104,12 @@ pub(super) async fn compile(
 pub(super) async fn ensure_collections(
     app: &App,
     version: &AreaVersion,
-    used: LiveOrCandidate,
 ) -> Result<(), AreaActionError> {
-    ensure(app, version, &own_collections(version), used).await
+    ensure(app, version, &own_collections(version)).await
 }
 
-fn own_collections(version: &AreaVersion) -> Vec<AccessibleCollection> {
+/// Returns the collections of the version's own area, which it may write.
+pub(super) fn own_collections(version: &AreaVersion) -> Vec<AccessibleCollection> {
     version.scope.collections.values().filter(|collection| collection.own).cloned().collect()
 }
 
@@ -117,9 +117,8 @@ async fn ensure(
     app: &App,
     version: &AreaVersion,
     collections: &[AccessibleCollection],
-    used: LiveOrCandidate,
 ) -> Result<(), AreaActionError> {
-    let creating = collections::ensure_for(&app.store, collections, used);
+    let creating = collections::ensure_for(&app.store, collections, LiveOrCandidate::Candidate);
     let created = with_writers_ended(app, &version.manifest.name, creating).await;
     created
         .map_err(|source| AreaActionError::Indexes { area: version.manifest.name.clone(), source })
@@ -136,17 +135,7 @@ pub(super) async fn ensure_trial_collections(
     if mode == TrialMode::Shadow {
         own.iter_mut().for_each(|collection| collection.indexes.retain(|index| !index.unique));
     }
-    ensure(app, version, &own, LiveOrCandidate::Candidate).await
-}
-
-/// Fills the substring indexes of a version that has just become live on this node with what the
-/// version before wrote until now, and records them as complete. If this fails, the next live
-/// version does it.
-pub(super) async fn complete_collections(app: &App, version: &AreaVersion) {
-    if let Err(error) = ensure_collections(app, version, LiveOrCandidate::Live).await {
-        let area = &version.manifest.name;
-        tracing::warn!(area.name = area, %error, "cannot complete the indexes of a live version");
-    }
+    ensure(app, version, &own).await
 }
 
 /// Returns the SHA-256 of a component in hex, computed on a blocking thread.

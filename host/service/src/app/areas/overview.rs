@@ -15,10 +15,6 @@ use assurance_core::domain::trial::Trial;
 use assurance_store::nodes::LiveNode;
 use assurance_store::{self as store, audit, deployments, nodes};
 
-/// Age of the last heartbeat beyond which a node is not listed, in
-/// milliseconds.
-const SHOWN_FOR_MS: i64 = 15_000;
-
 /// State of one area in the database and on this node.
 #[derive(Debug, Default)]
 pub struct AreaOverview {
@@ -50,7 +46,7 @@ pub struct AreaOverview {
 /// The database is unavailable.
 pub async fn overview(app: &App) -> Result<BTreeMap<String, AreaOverview>, store::Error> {
     let (_, desired) = rows::all(app).await?;
-    let seen_since = app.clock.now().plus_ms(-SHOWN_FOR_MS);
+    let seen_since = app.clock.now().plus_ms(-rows::SHOWN_FOR_MS);
     let reading = rows::read(app, async |connection| {
         let versions = deployments::current(connection).await?;
         let reports = nodes::list(connection, seen_since).await?;

@@ -13,11 +13,11 @@ use super::error::AreaActionError;
 use super::install::install;
 use super::node_plan::{NodeStep, node_plan};
 use super::state::{AreaRevisions, DesiredArea, DesiredAreas};
-use super::{load, rows, unloaded};
+use super::{load, rows, searched, unloaded};
 use crate::registry::{AreaTargetState, AreaVersion, Snapshot};
 use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
-use assurance_store::{self as store, collections::LiveOrCandidate};
+use assurance_store as store;
 
 /// Time to wait for the loading of a live version before its routes are
 /// installed without code, so that they return 503.
@@ -129,18 +129,10 @@ async fn go_live_with(
     version: Option<Arc<AreaVersion>>,
 ) -> Result<(), AreaActionError> {
     if let Some(version) = &version {
-        load::ensure_collections(app, version, LiveOrCandidate::Candidate).await?;
+        load::ensure_collections(app, version).await?;
     }
     let target = version.as_ref().map_or(AreaTargetState::Removed, AreaTargetState::Live);
-    execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await?;
-    let live = app.registry.snapshot();
-    let is_live = |version: &&Arc<AreaVersion>| {
-        live.area(&pointer.area).is_some_and(|now| now.digest == version.digest)
-    };
-    if let Some(version) = version.as_ref().filter(is_live) {
-        load::complete_collections(app, version).await;
-    }
-    Ok(())
+    execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await
 }
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), AreaActionError> {
@@ -160,8 +152,10 @@ async fn execute_step(
 ) -> Result<(), AreaActionError> {
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;
-    if node_plan(&state.desired, &state.running).contains(&step) {
-        install(app, app.registry.plan(area, target)?);
+    if node_plan(&state.desired, &state.running).contains(&step)
+        && let Some(change) = install(app, app.registry.plan(area, target)?)
+    {
+        searched::complete_later(app, &change);
     }
     Ok(())
 }

@@ -13,6 +13,10 @@ use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadError;
 use assurance_store::{self as store, Connection, deployments, trials};
 
+/// Age of the last heartbeat beyond which a node is not listed, in
+/// milliseconds.
+pub(super) const SHOWN_FOR_MS: i64 = 15_000;
+
 /// Runs database reads on one connection, with the timeout of `Store::in_time`.
 pub(super) async fn read<T>(
     app: &App,

@@ -2,6 +2,7 @@
 //! resulting state of the rows and of this node.
 
 mod fleet;
+mod searched;
 mod tables;
 
 use std::sync::Arc;
