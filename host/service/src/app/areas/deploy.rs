@@ -157,14 +157,34 @@ impl DeploymentInProgress<'_> {
         let version = load::compile(self.app, loaded).await?;
         self.check(&version).await?;
         smoke_test(self.app, &version).await?;
+        self.store(&version, trail).await
+    }
+
+    /// Stores a version that passed the checks. The blob store may be slow, so it is written before
+    /// the lock. If the version is refused after that, the sweep deletes the objects after a day.
+    pub(super) async fn store(
+        &self,
+        version: &Arc<AreaVersion>,
+        trail: &mut PendingAuditEntries<'_>,
+    ) -> Result<CompatibilityCheckResult, AreaActionError> {
+        let object = self.upload().await?;
         let _one_at_a_time = self.app.installing.lock().await;
         // Checks again, because another version may be live by now.
-        let checked = self.check(&version).await?;
+        let checked = self.check(version).await?;
         let force = self.received.force.as_deref();
         trail.note(AuditAction::Checked, force, Some(json!(checked.report)));
-        self.keep(&version, &checked, trail).await?;
-        self.app.node.keep_warm(&version);
+        self.keep(version, &checked, object, trail).await?;
+        self.app.node.keep_warm(version);
         Ok(checked)
+    }
+
+    /// Writes the component and its machine code to the blob store, under names with the digest, so
+    /// that concurrent deployments of one component write the same objects. Returns the name of the
+    /// component's object.
+    async fn upload(&self) -> Result<String, AreaActionError> {
+        let blobs = self.app.store.blobs();
+        let written = blobs.write_component(self.digest, self.received.component.clone());
+        Ok(tokio::join!(written, compiled::share(self.app, self.digest)).0?)
     }
 
     /// Compares the version with the live one and checks it against the other live areas.
@@ -201,17 +221,15 @@ impl DeploymentInProgress<'_> {
         Ok(loaded)
     }
 
-    /// Stores the version: first the component in the blob store, then the version's database row,
-    /// so that no row names a missing object.
+    /// Writes the version's database row. `object` is the name of its component in the blob store,
+    /// which was written before, so that no row names a missing object.
     pub(super) async fn keep(
         &self,
         version: &AreaVersion,
         checked: &CompatibilityCheckResult,
+        object: String,
         trail: &mut PendingAuditEntries<'_>,
     ) -> Result<(), AreaActionError> {
-        let blobs = self.app.store.blobs();
-        let written = blobs.write_component(self.digest, self.received.component.clone());
-        let object = tokio::join!(written, compiled::share(self.app, self.digest)).0?;
         let (stored, signature) =
             ((object, self.received.component.len()), &self.received.signature);
         let asks = !checked.asks.is_empty();

@@ -18,28 +18,52 @@ use assurance_store::testing::{deployment, on_both};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Store, TransactionAccess, Tx};
 
-#[tokio::test]
-async fn a_version_whose_capabilities_the_live_version_has_by_now_needs_no_approval() {
-    let (app, _folder) = scene().await;
-    let version = compiled(&app, notes());
-    let received = DeployRequest {
+/// Returns a request to deploy an empty component.
+fn deployment_of_notes() -> DeployRequest {
+    DeployRequest {
         area: "notes".into(),
         component: Bytes::new(),
         signature: None,
         then: DeployAction::Activate,
         why: None,
         force: None,
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_version_whose_capabilities_the_live_version_has_by_now_needs_no_approval() {
+    let (app, _folder) = scene().await;
+    let (version, received) = (compiled(&app, notes()), deployment_of_notes());
     let digest = version.digest.as_str();
     let deployment = DeploymentInProgress { app: &app, who: "ada", received: &received, digest };
     let keep = async |asks: BTreeSet<Capability>| {
         let checked = CompatibilityCheckResult { asks, ..CompatibilityCheckResult::default() };
         let mut trail = PendingAuditEntries::new(&app, "ada", "notes", None);
-        deployment.keep(&version, &checked, &mut trail).await
+        deployment.keep(&version, &checked, String::new(), &mut trail).await
     };
     let refused = keep([Capability::Egress].into()).await;
     assert!(matches!(refused, Err(AreaActionError::NeedsApproval { .. })), "{refused:?}");
     keep([].into()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_component_is_uploaded_without_the_lock_of_the_live_areas() {
+    let (app, _folder) = scene().await;
+    let (version, received) = (compiled(&app, next()), deployment_of_notes());
+    let digest = version.digest.as_str();
+    let deployment = DeploymentInProgress { app: &app, who: "ada", received: &received, digest };
+    let mut trail = PendingAuditEntries::new(&app, "ada", "notes", None);
+    let object = format!("components/{digest}.wasm");
+    let uploaded = async {
+        while !app.store.blobs().has(&object).await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let _locked = app.installing.lock().await;
+    tokio::select! {
+        stored = deployment.store(&version, &mut trail) => panic!("without the lock: {stored:?}"),
+        uploaded = tokio::time::timeout(Duration::from_secs(10), uploaded) => uploaded.unwrap(),
+    }
 }
 
 #[tokio::test]
