@@ -21,6 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tower::{Service, ServiceExt as _};
 
+use super::UrlRefusal;
 use super::url::literal;
 
 /// Bytes that a receiver may send in addition to the response body:
@@ -108,21 +109,30 @@ impl Service<Name> for CheckedResolver {
     fn call(&mut self, name: Name) -> Self::Future {
         let allow_loopback = self.allow_loopback;
         Box::pin(async move {
-            let found =
-                tokio::net::lookup_host((name.as_str(), 0)).await.map_err(|_| Unresolved)?;
-            Ok(only_allowed(&found.collect::<Vec<_>>(), allow_loopback)?.into_iter())
+            let host = name.as_str();
+            let found = tokio::net::lookup_host((host, 0)).await.map_err(|_| Unresolved)?;
+            Ok(only_allowed(host, &found.collect::<Vec<_>>(), allow_loopback)?.into_iter())
         })
     }
 }
 
 /// Returns the addresses of a host name if all of them are allowed. A name that
-/// also points to an internal address is treated as an attack.
-fn only_allowed(found: &[SocketAddr], allow_loopback: bool) -> Result<Vec<SocketAddr>, BoxError> {
+/// also points to an internal address is treated as an attack. The error names
+/// only the host, because its caller must not read internal addresses; the log
+/// has the address.
+fn only_allowed(
+    host: &str,
+    found: &[SocketAddr],
+    allow_loopback: bool,
+) -> Result<Vec<SocketAddr>, BoxError> {
     if found.is_empty() {
         return Err(Unresolved.into());
     }
     for address in found.iter().map(SocketAddr::ip) {
-        literal(address, allow_loopback)?;
+        if let Err(error) = literal(address, allow_loopback) {
+            tracing::warn!(host, %error, "outgoing request refused by an address of its host");
+            return Err(UrlRefusal(format!("{host} has an address that is not public")).into());
+        }
     }
     Ok(found.to_vec())
 }
@@ -185,15 +195,14 @@ impl<S> Connection for BoundedStream<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{EgressError, UrlRefusal};
+    use super::super::EgressError;
     use super::*;
 
     fn allowed(found: &[&str], allow_loopback: bool) -> Result<usize, EgressError> {
         let found: Vec<SocketAddr> =
             found.iter().map(|text| SocketAddr::new(text.parse().unwrap(), 0)).collect();
-        only_allowed(&found, allow_loopback).map(|kept| kept.len()).map_err(|error| match error
-            .downcast::<UrlRefusal>(
-        ) {
+        let kept = only_allowed("db.example", &found, allow_loopback);
+        kept.map(|kept| kept.len()).map_err(|error| match error.downcast::<UrlRefusal>() {
             Ok(refused) => (*refused).into(),
             Err(_) => EgressError::Unresolved,
         })
@@ -209,5 +218,14 @@ mod tests {
         }
         assert_eq!(allowed(&["127.0.0.1", "::1"], true), Ok(2));
         assert!(allowed(&["10.0.0.1"], true).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_the_host_and_not_its_address() {
+        for bad in ["10.1.2.3", "127.0.0.1", "169.254.169.254", "fd00::7"] {
+            let refused = allowed(&["8.8.8.8", bad], false);
+            let why = "db.example has an address that is not public".to_owned();
+            assert_eq!(refused, Err(EgressError::Refused(why)), "{bad}");
+        }
     }
 }
