@@ -4,8 +4,8 @@
 //! repository, tool, rule, key, ordinal]`. The key is the first of these that a result has: the
 //! tool's own fingerprint, `primaryLocationLineHash`, package and advisory, path and snippet
 //! without white space, path and message without digits. The ordinal counts equal results of one
-//! file, so that they match as a multiset. Line, severity and tool version are not part of the
-//! identity, because they change while the finding stays the same.
+//! file, so that they match as a multiset. Line, severity, package version and tool version are
+//! not part of the identity, because they change while the finding stays the same.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,7 +31,7 @@ pub(crate) enum ResultKey {
     Package { purl: String, advisory: String },
     /// Path of the result, and the code at its location without white space.
     Snippet { path: String, snippet: String },
-    /// Path of the result, and its message without digits.
+    /// Path of the result, and its message without digits, severity and package versions.
     Message { path: String, message: String },
 }
 
@@ -56,6 +56,16 @@ const COLUMN: &str = "primaryLocationStartColumnFingerprint";
 /// have the same.
 const COMMIT: [&str; 5] = ["commitSha", "email", "author", "date", "commitMessage"];
 
+/// Beginnings of the lines with which Trivy writes severity and package versions into a message.
+/// They are no identity: a new vulnerability database changes them.
+const CHANGING_LINES: [&str; 3] = ["Fixed Version:", "Installed Version:", "Severity:"];
+
+/// Texts after the severity in a message of Snyk: `with a high severity vulnerability`.
+const AFTER_SEVERITY: [&str; 2] = [" severity vulnerability", " severity misconfiguration"];
+
+/// Severities in messages of Snyk.
+const SEVERITIES: [&str; 4] = ["critical", "high", "medium", "low"];
+
 /// Value that Semgrep writes instead of a fingerprint for users who are not signed in.
 const NO_FINGERPRINT: &str = "requires login";
 
@@ -70,21 +80,24 @@ impl ResultKey {
 
     /// Returns the key of a result: the first kind of key for which the result has a value.
     pub(crate) fn of(traits: &ResultTraits<'_>) -> Self {
-        Self::without(&COMMIT, traits)
+        let key = Self::before_message(&COMMIT, traits);
+        key.unwrap_or_else(|| message(traits.path, &lasting(traits.message)))
     }
 
     /// Returns the key that older versions gave the result. They used the description of the commit
-    /// as a fingerprint.
+    /// as a fingerprint, and the whole message.
     pub(crate) fn former(traits: &ResultTraits<'_>) -> Self {
-        Self::without(&[], traits)
+        let key = Self::before_message(&[], traits);
+        key.unwrap_or_else(|| message(traits.path, traits.message))
     }
 
-    fn without(ignored: &[&str], traits: &ResultTraits<'_>) -> Self {
+    /// Returns the first kind of key that is preferred to path and message; `None` if the result
+    /// has no value for any. Partial fingerprints with an ignored name do not count.
+    fn before_message(ignored: &[&str], traits: &ResultTraits<'_>) -> Option<Self> {
         fingerprint(ignored, traits)
             .or_else(|| line_hash(traits))
             .or_else(|| package(traits))
             .or_else(|| snippet(traits))
-            .unwrap_or_else(|| message(traits))
     }
 }
 
@@ -137,9 +150,26 @@ fn snippet(traits: &ResultTraits<'_>) -> Option<ResultKey> {
     (!snippet.is_empty()).then(|| ResultKey::Snippet { path: traits.path.to_owned(), snippet })
 }
 
-fn message(traits: &ResultTraits<'_>) -> ResultKey {
-    let message = traits.message.chars().filter(|c| !c.is_numeric()).collect();
-    ResultKey::Message { path: traits.path.to_owned(), message }
+fn message(path: &str, message: &str) -> ResultKey {
+    let message = message.chars().filter(|c| !c.is_numeric()).collect();
+    ResultKey::Message { path: path.to_owned(), message }
+}
+
+/// Removes the parts of a message that change while the finding stays the same: severity and
+/// package versions.
+fn lasting(message: &str) -> String {
+    let changes = |line: &&str| CHANGING_LINES.iter().any(|start| line.starts_with(*start));
+    let lines: Vec<&str> = message.split('\n').filter(|line| !changes(line)).collect();
+    let text = lines.join("\n");
+    let severity = |end: usize| SEVERITIES.iter().find(|word| text[..end].ends_with(**word));
+    let found = AFTER_SEVERITY.iter().find_map(|mark| {
+        let end = text.find(mark)?;
+        Some(end - severity(end)?.len()..end)
+    });
+    match found {
+        Some(severity) => format!("{}{}", &text[..severity.start], &text[severity.end..]),
+        None => text,
+    }
 }
 
 /// Returns the identity of the finding for a result. `ordinal` is the result's number among equal
@@ -249,6 +279,55 @@ mod tests {
         assert_eq!(key(json!({}), json!({}), false, Some("  let a\n= 1;")), snippet);
         let message = ResultKey::Message { path, message: "Line  has  faults".to_owned() };
         assert_eq!(key(json!({}), json!({ "x": 7 }), false, Some(" \n")), message);
+    }
+
+    fn key_of_message(message: &str) -> ResultKey {
+        let none = BTreeMap::new();
+        ResultKey::of(&ResultTraits {
+            fingerprints: &none,
+            partial_fingerprints: &none,
+            purl: None,
+            advisory: None,
+            path: "image",
+            snippet: None,
+            message,
+        })
+    }
+
+    #[test]
+    fn severity_and_package_versions_in_a_message_are_not_part_of_the_identity() {
+        let trivy = |package: &str, versions: [&str; 2], severity: &str| {
+            let [installed, fixed] = versions;
+            key_of_message(&format!(
+                "Package: {package}\nInstalled Version: {installed}\nVulnerability CVE-2026-1\n\
+                 Severity: {severity}\nFixed Version: {fixed}\nLink: [CVE-2026-1](https://a.b)"
+            ))
+        };
+        let curl = trivy("curl", ["7.88-10", ""], "LOW");
+        let changed = trivy("curl", ["7.88-10+deb12u1", "7.88-10+deb12u5"], "HIGH");
+        assert_eq!(curl, changed);
+        assert_ne!(curl, trivy("libcurl", ["7.88-10", ""], "LOW"));
+        let snyk = |package: &str, severity: &str| {
+            key_of_message(&format!(
+                "This file introduces a vulnerable {package} package with a {severity} severity \
+                 vulnerability."
+            ))
+        };
+        assert_eq!(snyk("qs", "high"), snyk("qs", "low"));
+        assert_ne!(snyk("qs", "high"), snyk("ms", "high"));
+        let iac = |severity: &str| {
+            key_of_message(&format!(
+                "This line contains a potential {severity} severity misconfiguration"
+            ))
+        };
+        assert_eq!(iac("medium"), iac("critical"));
+        let other = "Has a Severity: high\n\n severity \t\n";
+        let whole = ResultKey::Message { path: "image".to_owned(), message: other.to_owned() };
+        assert_eq!(key_of_message(other), whole, "other messages are not changed");
+        let mut identities = FindingIdentityGenerator::new(Uuid::nil(), Uuid::nil());
+        let of = [("CVE-2026-1", &curl), ("CVE-2026-1", &changed), ("CVE-2026-2", &curl)];
+        let of = of.map(|(rule, key)| identities.next("Trivy", rule, key).0);
+        assert!(of[0] != of[1] && of[0] != of[2] && of[1] != of[2], "{of:?}");
     }
 
     #[test]

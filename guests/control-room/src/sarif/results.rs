@@ -118,11 +118,13 @@ impl ObservationIterator<'_, '_> {
         };
         let key = ResultKey::of(&traits);
         let former_path = looks.former_path.as_deref().unwrap_or_default();
-        let former = ResultKey::former(&ResultTraits { path: former_path, ..traits });
+        let former = |path| ResultKey::former(&ResultTraits { path, ..traits });
+        // Older versions stored findings with either path.
+        let former = [traits.path, former_path].into_iter().map(former).find(|one| *one != key);
         let mut next =
             |key: &ResultKey| self.identities.next(&self.run.subject.tool, &rule.id, key);
         let (identity, ordinal) = next(&key);
-        let former_identity = (former != key).then(|| next(&former).0);
+        let former_identity = former.map(|former| next(&former).0);
         let equals = key.is_without_path().then_some(ResultKeyWithOrdinal { key, ordinal });
         (identity, former_identity, equals)
     }

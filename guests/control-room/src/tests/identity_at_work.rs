@@ -398,6 +398,15 @@ fn a_duplicate_that_is_gone_with_its_original_stays_settled() {
     assert_eq!([state("R1"), state("R2")], ["verified", "duplicate"]);
 }
 
+/// Stores the only finding, of Tool's rule R1, under the identity of this key.
+fn give_identity(workspace: &Workspace, key: &ResultKey) {
+    let finding = workspace.finding("R1");
+    let mut stored = workspace.host.documents("findings").remove(0);
+    let identity = identity(WORKSPACE, REPOSITORY, ("Tool", "R1"), key, 0);
+    stored["identity_fingerprint"] = json!(identity);
+    workspace.host.put_document("findings", finding["id"].as_str().expect("an id"), stored);
+}
+
 /// Marks the only finding of R1 as triaged.
 fn settle(workspace: &Workspace) {
     let request = workspace.transition(&workspace.finding("R1"), json!({ "to_state": "triaged" }));
@@ -455,14 +464,35 @@ fn a_finding_with_the_identity_of_its_commit_gets_its_new_identity() {
     settle(&workspace);
     let new = workspace.finding("R1");
     let key = ResultKey::Fingerprint([("commitSha".to_owned(), "1f2e".to_owned())].into());
-    let former = identity(WORKSPACE, REPOSITORY, ("Tool", "R1"), &key, 0);
-    let mut stored = workspace.host.documents("findings").remove(0);
-    stored["identity_fingerprint"] = json!(former);
-    let id = new["id"].as_str().expect("an id");
-    workspace.host.put_document("findings", id, stored);
+    give_identity(&workspace, &key);
     assert_eq!(scan("ba.c"), 1, "another file");
     assert_eq!(scan("a.c"), 0);
     let get = Request::to("get_finding").with("finding_id", new["id"].clone());
     let found = workspace.host.call(get).expect("found").body;
     assert_eq!(found["identity_fingerprint"], new["identity_fingerprint"]);
+}
+
+#[test]
+fn a_finding_with_the_identity_of_its_whole_message_gets_its_new_identity() {
+    let workspace = Workspace::new();
+    let mapped =
+        json!({ "versionControlProvenance": [{ "mappedTo": { "uri": "file:///home/ci/" } }] });
+    let scan = |said: &str| {
+        let said = format!("Package: a\nSeverity: {said}");
+        let results = [("R1", "/home/ci/go.mod", said.as_str())];
+        workspace.scan(&sarif_with("Tool", &results, mapped.clone()))["counts"].clone()
+    };
+    scan("LOW\nFixed Version:");
+    settle(&workspace);
+    let new = workspace.finding("R1");
+    let message = "Package: a\nSeverity: LOW\nFixed Version:".to_owned();
+    give_identity(&workspace, &ResultKey::Message { path: "go.mod".to_owned(), message });
+    for said in ["LOW\nFixed Version:", "HIGH\nFixed Version: 1.0-beta"] {
+        let counts = scan(said);
+        assert_eq!((&counts["new"], &counts["gone"]), (&json!(0), &json!(0)), "{said}");
+        let found = workspace.finding("R1");
+        for member in ["id", "state", "identity_fingerprint"] {
+            assert_eq!(found[member], new[member], "{said}");
+        }
+    }
 }
