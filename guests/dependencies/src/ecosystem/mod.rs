@@ -136,8 +136,11 @@ impl Package {
         let ecosystem = ecosystem_of(purl);
         let text = purl.qualifier("upstream").or(source).filter(|_| names_sources(&ecosystem));
         let source = text.and_then(source_package);
+        let kernel = source.and_then(|(name, _)| kernel_source(&ecosystem, name));
+        // The source package of signed kernels has versions of its own.
+        let source_version = source.and_then(|(_, version)| version).filter(|_| kernel.is_none());
         let name = match source {
-            Some((name, _)) => name.to_owned(),
+            Some((name, _)) => kernel.unwrap_or_else(|| name.to_owned()),
             None if SubpathMeaning::of(purl, name, None) == Some(SubpathMeaning::Module) => {
                 name.to_owned()
             }
@@ -145,7 +148,7 @@ impl Package {
         };
         let is_file = text.is_some_and(|text| text.ends_with(".rpm"));
         Self {
-            version: match source.and_then(|(_, version)| version) {
+            version: match source_version {
                 // `epoch` is the binary package's. A source version has its own, except in the
                 // name of a file.
                 Some(version) if !is_file => Some(version.to_owned()),
@@ -196,7 +199,8 @@ impl Package {
     }
 }
 
-fn ecosystem_of(purl: &Purl) -> Cow<'static, str> {
+/// Returns the ecosystem of the OSV schema for a purl; the purl's type if OSV has none for it.
+pub(crate) fn ecosystem_of(purl: &Purl) -> Cow<'static, str> {
     let kind = purl.kind.as_str();
     if let Some((_, ecosystem)) = TYPES.iter().find(|(known, _)| *known == kind) {
         return Cow::Borrowed(ecosystem);
@@ -226,20 +230,39 @@ pub(crate) fn needs_source(purl: &Purl) -> bool {
     names_sources(&ecosystem_of(purl))
 }
 
-/// Whether a purl is of a distribution that has no ecosystem in the OSV schema, or that the purl
-/// does not name.
-pub(crate) fn is_unknown_distribution(purl: &Purl) -> bool {
-    matches!(purl.kind.as_str(), "apk" | "deb" | "rpm") && !is_distribution(&ecosystem_of(purl))
-}
-
 /// Returns the name of a purl's package in its ecosystem, for example `group:artifact` in Maven.
 pub(crate) fn name_of(purl: &Purl) -> String {
-    let Some(namespace) = &purl.namespace else { return purl.name.clone() };
+    let Some(namespace) = &purl.namespace else {
+        // cyclonedx-gomod writes `std` for Go's standard library.
+        let is_go_std = purl.kind == "golang" && purl.name == "std";
+        return if is_go_std { "stdlib".to_owned() } else { purl.name.clone() };
+    };
     match purl.kind.as_str() {
         "apk" | "deb" | "rpm" | "alpm" => purl.name.clone(),
         "maven" => format!("{namespace}:{}", purl.name),
         "vscode-extension" => format!("{namespace}.{}", purl.name),
+        "swift" if is_repository(namespace) => namespace.trim_end_matches(".git").to_owned(),
         _ => format!("{namespace}/{}", purl.name),
+    }
+}
+
+/// Whether the namespace of a Swift purl is the whole address of a repository, as Syft wrote it. On
+/// GitHub, that is a host and two names.
+fn is_repository(namespace: &str) -> bool {
+    let is_on_github = namespace.starts_with("github.com/");
+    namespace.ends_with(".git") || (is_on_github && namespace.matches('/').count() == 2)
+}
+
+/// Returns the source package that advisories name for signed kernels, whose own source package is
+/// `linux-signed-amd64` in Debian and `linux-signed-gcp` in Ubuntu: `linux` and `linux-gcp`. `None`
+/// for other source packages.
+fn kernel_source(ecosystem: &str, source: &str) -> Option<String> {
+    let suffix = source.strip_prefix("linux-signed")?;
+    match ecosystem {
+        // The end of the suffix is the processor: `linux-signed-6.1-amd64` in Debian 11.
+        "Debian" => suffix.rsplit_once('-').map(|(suffix, _)| format!("linux{suffix}")),
+        "Ubuntu" => Some(format!("linux{suffix}")),
+        _ => None,
     }
 }
 
@@ -361,6 +384,11 @@ mod tests {
                 "ms-python.python",
             ),
             ("pkg:swift/github.com/a/b@1", "SwiftURL", "https://github.com/a/b.git"),
+            ("pkg:swift/github.com/a/b.git/B@1", "SwiftURL", "github.com/a/b"),
+            ("pkg:swift/github.com/a/b/b@1", "SwiftURL", "github.com/a/b"),
+            ("pkg:swift/gitlab.com/a/b/b@1", "SwiftURL", "gitlab.com/a/b/b"),
+            ("pkg:golang/std@go1.20.4?type=module", "Go", "stdlib"),
+            ("pkg:golang/example.com/std@v1", "Go", "example.com/std"),
             ("pkg:cargo/openssl-src@111", "crates.io", "openssl-src"),
             ("pkg:generic/radare2", "generic", "radare2"),
         ] {
@@ -393,6 +421,37 @@ mod tests {
         let package = Package::of_component(&purl, "bsdutils", Some("util-linux@2.38.1-5"));
         assert_eq!(package.version.as_deref(), Some("2.38.1-5"));
         assert_eq!(version("pkg:npm/a"), None);
+    }
+
+    #[test]
+    fn a_signed_kernel_is_its_source_package_with_the_version_of_the_binary_package() {
+        for (purl, ecosystem, name, version) in [
+            (
+                "pkg:deb/debian/linux-image-6.1.0-27-amd64@6.1.115-1?upstream=linux-signed-amd64\
+                 %406.1.115%2B1",
+                "Debian",
+                "linux",
+                "6.1.115-1",
+            ),
+            (
+                "pkg:deb/debian/linux-image-6.1.0-0.deb11.21-amd64@6.1.90-1~deb11u1?upstream=\
+                 linux-signed-6.1-amd64%406.1.90%2B1~deb11u1",
+                "Debian",
+                "linux-6.1",
+                "6.1.90-1~deb11u1",
+            ),
+            ("pkg:deb/ubuntu/a@6.8.0-49?upstream=linux-signed", "Ubuntu", "linux", "6.8.0-49"),
+            (
+                "pkg:deb/ubuntu/a@6.17.0-1?upstream=linux-signed-gcp-6.17%406.17.0-1%2B1",
+                "Ubuntu",
+                "linux-gcp-6.17",
+                "6.17.0-1",
+            ),
+            ("pkg:deb/debian/a@1?upstream=linux%402", "Debian", "linux", "2"),
+        ] {
+            let expected = Package::of_osv(ecosystem, name).at(version);
+            assert_eq!(package(purl), expected, "{purl}");
+        }
     }
 
     #[test]

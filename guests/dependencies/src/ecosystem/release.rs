@@ -37,18 +37,21 @@ pub(crate) struct DistributionRelease {
     /// Special build of the release for which an advisory is: `fips` for
     /// `Pro:FIPS-updates:22.04:LTS`; `None` for the release itself.
     variant: Option<&'static str>,
-    /// Stream of Red Hat Enterprise Linux for which an advisory is; `None` for other products and
-    /// distributions.
-    stream: Option<RedHatStream>,
+    /// Stream of Red Hat Enterprise Linux or openEuler for which an advisory is; `None` for other
+    /// products and distributions.
+    stream: Option<ReleaseStream>,
 }
 
-/// Stream of packages of Red Hat Enterprise Linux.
+/// Stream of packages of Red Hat Enterprise Linux or openEuler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RedHatStream {
-    /// Packages of a minor release become those of the next one.
+enum ReleaseStream {
+    /// Packages of a minor release of Red Hat become those of the next one.
     Main,
-    /// Extended support of a single minor release: `rhel_eus`, `rhel_aus` and others.
+    /// Extended support of a single minor release of Red Hat: `rhel_eus`, `rhel_aus` and others.
     Extended,
+    /// A release of openEuler or one of its service packs. Purls often have the release only,
+    /// because `VERSION_ID` in `/etc/os-release` is `22.03` in all service packs of 22.03.
+    ServicePack,
 }
 
 impl DistributionRelease {
@@ -77,8 +80,9 @@ impl DistributionRelease {
                 let edition = editions.last().and_then(|number| number.parse().ok());
                 let version = || numbers(text.split_once(':').map_or(text, |(_, rest)| rest));
                 release.numbers = edition.map_or_else(version, |number| vec![number]);
-                release.stream = RedHatStream::of_product(text);
+                release.stream = ReleaseStream::of_product(text);
             }
+            "openEuler" => release.stream = Some(ReleaseStream::ServicePack),
             "SUSE" => release.numbers = numbers(from_last_number(text)),
             "Ubuntu" => {
                 let build = |word: &str| BUILDS.into_iter().find(|build| *build == word);
@@ -102,7 +106,7 @@ impl DistributionRelease {
     /// Whether an advisory for this release applies to a package of the release `other`; one for 12
     /// applies to 12.5. Releases without numbers are compared by name. `None` if that cannot be
     /// decided: only `other` has no known number, or it may be an earlier minor release of a main
-    /// stream, or it may be the minor release of an extended support.
+    /// stream, or it may be the minor release of an extended support, or the service pack.
     pub(crate) fn covers(&self, other: &Self) -> Option<bool> {
         if self.numbers.is_empty() {
             return Some(words(&self.text).all(|word| other.has_word(word)));
@@ -112,8 +116,14 @@ impl DistributionRelease {
             return None;
         }
         match self.stream {
-            Some(RedHatStream::Main) => self.continues_in(other),
-            Some(RedHatStream::Extended) if self.is_minor_of(other) => None,
+            Some(ReleaseStream::Main) => self.continues_in(other),
+            Some(ReleaseStream::Extended) if self.is_minor_of(other) => None,
+            // A purl with `LTS` would name the service pack too.
+            Some(ReleaseStream::ServicePack)
+                if self.is_minor_of(other) && !other.has_word("lts") =>
+            {
+                None
+            }
             _ => Some(other.numbers.starts_with(&self.numbers)),
         }
     }
@@ -141,7 +151,7 @@ impl DistributionRelease {
 
     /// Whether the release is the extended support of a minor release of Red Hat Enterprise Linux.
     pub(crate) fn is_extended_support(&self) -> bool {
-        self.stream == Some(RedHatStream::Extended)
+        self.stream == Some(ReleaseStream::Extended)
     }
 
     /// Whether the number of the release is known.
@@ -159,7 +169,7 @@ impl DistributionRelease {
     }
 }
 
-impl RedHatStream {
+impl ReleaseStream {
     /// Returns the stream of a product in an ecosystem of OSV, such as `rhel_eus:8.6::baseos`;
     /// `None` for a product without own packages of the distribution.
     fn of_product(text: &str) -> Option<Self> {
@@ -265,6 +275,22 @@ mod tests {
             ("rhel_eus:8.6::baseos", "centos-stream", Some(false)),
         ] {
             let theirs = DistributionRelease::of_osv("Red Hat", theirs).expect("a release");
+            let ours = DistributionRelease::read(ours).expect("a release");
+            assert_eq!(theirs.covers(&ours), expected, "{theirs:?} {ours:?}");
+        }
+    }
+
+    #[test]
+    fn a_release_of_openeuler_without_its_service_pack_is_undecided() {
+        for (theirs, ours, expected) in [
+            ("22.03-LTS-SP3", "openEuler-22.03", None),
+            ("22.03-LTS-SP3", "openEuler-22.03-LTS", Some(false)),
+            ("22.03-LTS-SP3", "openEuler-22.03-LTS-SP2", Some(false)),
+            ("22.03-LTS-SP3", "openEuler-22.03-LTS-SP3", Some(true)),
+            ("22.03-LTS-SP3", "openEuler-24.03", Some(false)),
+            ("22.03-LTS", "openEuler-22.03", Some(true)),
+        ] {
+            let theirs = DistributionRelease::of_osv("openEuler", theirs).expect("a release");
             let ours = DistributionRelease::read(ours).expect("a release");
             assert_eq!(theirs.covers(&ours), expected, "{theirs:?} {ours:?}");
         }

@@ -103,7 +103,8 @@ fn begin(
 ) -> Result<(), JobError> {
     audit.open_import(ctx)?;
     tally.sboms += 1;
-    for warning in sbom.warnings.iter().chain(graph_limitation(sbom.graph).as_ref()) {
+    let further = [graph_limitation(sbom.graph), sbom.unmatchable_warning()];
+    for warning in sbom.warnings.iter().chain(further.iter().flatten()) {
         tally.warn(format!("{}: {warning}", input.filename));
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::ecosystem::Package;
 use crate::osv::evaluate::{ComparisonObstacle, Verdict};
 
 /// Maximum number of advisory ids that one limitation names.
-const EXAMPLES: usize = 3;
+pub(super) const EXAMPLES: usize = 3;
 
 /// Advisories that could not be compared with one component, counted by cause.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

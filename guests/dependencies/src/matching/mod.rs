@@ -13,11 +13,11 @@ use crate::advisories::document::AdvisoriesWithName;
 use crate::budget::StepBudget;
 use crate::inventory::component::{ReportedAdvisory, StoredComponent};
 use crate::osv::SeverityBand;
-use crate::text::advisory_key;
+use crate::text::{advisory_key, listed};
 use crate::vex::{self, MatchedStatements};
 
 pub(crate) use by_version::AdvisoryEntryPages;
-use doubts::UndecidedAdvisories;
+use doubts::{EXAMPLES, UndecidedAdvisories};
 
 /// Reason why a component counts as affected by an advisory, least certain first.
 #[derive(
@@ -148,18 +148,22 @@ impl ComponentAssessment {
     }
 
     /// Adds vulnerabilities that scanners or VEX statements report for the component, with all
-    /// their names in known advisories.
+    /// their names in known advisories. If all of these are withdrawn, adds a limitation instead.
     fn take_reported<'a>(
         &mut self,
         component: &StoredComponent,
         reported: impl Iterator<Item = &'a ReportedAdvisory>,
         names: &BTreeMap<String, AdvisoriesWithName>,
     ) {
+        let mut withdrawn = BTreeSet::new();
         for reported in reported.filter(|reported| reported.is_open()) {
             let id = &reported.advisory_id;
             let known = names.get(&advisory_key(id)).map(|name| name.advisories.as_slice());
             let known = known.unwrap_or_default();
-            if !known.is_empty() && known.iter().all(|named| named.withdrawn) {
+            if let [first, ..] = known
+                && known.iter().all(|named| named.withdrawn)
+            {
+                withdrawn.insert(format!("{id} ({})", first.advisory_id));
                 continue;
             }
             let known = known.iter().filter(|named| !named.withdrawn);
@@ -168,6 +172,11 @@ impl ComponentAssessment {
             let names = std::iter::once(id).chain(&reported.aliases).chain(others);
             let names = names.map(|name| advisory_key(name)).collect();
             self.vulnerabilities.push(Vulnerability::reported(reported, component, names));
+        }
+        if !withdrawn.is_empty() {
+            let listed = listed(withdrawn.iter(), EXAMPLES);
+            let limitation = format!("Not listed, since the advisory is withdrawn: {listed}.");
+            self.limitations.insert(limitation);
         }
     }
 

@@ -12,12 +12,15 @@ use super::references::ReferenceMap;
 use super::subject::SbomSubject;
 use super::{Component, Format, ReportedVulnerability, Scope};
 use crate::ecosystem;
+use crate::text::counted;
 use crate::vex::{Statement, VersionApplicability, VexState};
 
 /// Maximum number of dependencies stored with one component.
 const MAX_DEPENDENCIES: usize = 1_000;
 /// Maximum number of references to further mentions that are stored with one component.
 const MAX_REFERENCES: usize = 100;
+/// Maximum number of purls that one warning lists.
+const MOST_LISTED: usize = 3;
 
 /// A parsed SBOM.
 #[derive(Debug)]
@@ -78,6 +81,8 @@ pub(crate) enum GraphCompleteness {
 /// One mention of a package in an SBOM; several mentions may be one component.
 #[derive(Debug)]
 pub(super) struct PackageMention<'a> {
+    /// False for an operating system, container, file, device or data.
+    pub(super) is_package: bool,
     pub(super) reference: Option<Cow<'a, str>>,
     pub(super) group: Option<Cow<'a, str>>,
     pub(super) name: Cow<'a, str>,
@@ -213,6 +218,21 @@ impl<'a> Sbom<'a> {
     fn places_of(&self, at: usize) -> impl Iterator<Item = usize> {
         let others = self.others.get(&at).into_iter().flatten();
         self.firsts.get(at).into_iter().chain(others).copied()
+    }
+
+    /// Returns the warning about packages whose purls have no ecosystem in OSV; `None` if there are
+    /// none.
+    pub(crate) fn unmatchable_warning(&self) -> Option<String> {
+        let firsts = self.firsts.iter().filter_map(|at| self.mentions.get(*at));
+        let mut purls = firsts.filter_map(PackageMention::unmatchable_purl);
+        let listed: Vec<String> = purls.by_ref().take(MOST_LISTED).collect();
+        let beyond = purls.count();
+        let more = if beyond > 0 { format!(", and {beyond} more") } else { String::new() };
+        let components = counted(listed.len() + beyond, "component");
+        let listed = (!listed.is_empty()).then(|| listed.join(", "))?;
+        Some(format!(
+            "{components} cannot be compared with the ranges of versions in advisories: {listed}{more}."
+        ))
     }
 
     /// Whether the SBOM has no components.

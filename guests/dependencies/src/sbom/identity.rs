@@ -12,6 +12,16 @@ const UNKNOWN_SUBPATH: &str = "The name of this Go module does not say whether t
                                belongs to the module's path, so advisories are matched without \
                                the subpath.";
 
+const UNKNOWN_DISTRIBUTION: &str = "The purl is of a distribution without an ecosystem in the OSV \
+                                    schema, or does not name it, so no advisories are matched by \
+                                    version.";
+
+const UNKNOWN_TYPE: &str = "The OSV schema has no ecosystem for the type of the purl, so only \
+                            advisories that list exactly this version are matched.";
+
+const NO_GROUP: &str = "The purl of this Maven package has no group, so no advisories are matched \
+                        by version.";
+
 /// Returns the identity of a component within a repository's branch. Go modules whose paths differ
 /// only in case have different identities, although their canonical purls are equal.
 pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -> String {
@@ -71,12 +81,8 @@ impl PackageMention<'_> {
             let limitation = "Without a purl, no advisories are matched by version.";
             limitations.push(limitation.to_owned());
         }
-        if purl.as_ref().is_some_and(ecosystem::is_unknown_distribution) {
-            let limitation = "The purl is of a distribution without an ecosystem in the OSV \
-                              schema, or does not name it, so no advisories are matched by \
-                              version.";
-            limitations.push(limitation.to_owned());
-        }
+        let unmatchable = purl.as_ref().and_then(|purl| self.unmatchable(purl));
+        limitations.extend(unmatchable.map(ToOwned::to_owned));
         let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(bounded);
         let of_purl = purl.as_ref().and_then(|purl| given(purl.version.as_deref()));
         let version = of_purl.or_else(|| given(self.version.as_deref()));
@@ -96,6 +102,27 @@ impl PackageMention<'_> {
             limitations,
             ..Component::default()
         }
+    }
+
+    /// Returns the limitation of a package whose purl has no ecosystem in OSV, or no group in Maven;
+    /// `None` for other purls, and for a component that is not a package.
+    fn unmatchable(&self, purl: &Purl) -> Option<&'static str> {
+        let is_known = || ecosystem::scheme(&ecosystem::ecosystem_of(purl)).is_some();
+        match purl.kind.as_str() {
+            "maven" if purl.namespace.is_none() => Some(NO_GROUP),
+            _ if is_known() => None,
+            "apk" | "deb" | "rpm" => Some(UNKNOWN_DISTRIBUTION),
+            // Purls of images.
+            "docker" | "oci" => None,
+            _ => self.is_package.then_some(UNKNOWN_TYPE),
+        }
+    }
+
+    /// Returns the purl of a package with such a limitation, without version; `None` for other
+    /// components.
+    pub(super) fn unmatchable_purl(&self) -> Option<String> {
+        let purl = self.parsed_purl().filter(|purl| self.unmatchable(purl).is_some())?;
+        Some(bounded(&purl.package().to_string()))
     }
 
     /// Returns the identity of the component, which all its mentions share.

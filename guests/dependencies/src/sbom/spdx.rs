@@ -199,9 +199,16 @@ fn check_id(pointer: &str, id: &str) -> Result<(), ImportFailure> {
     }
 }
 
+impl ExternalRef<'_> {
+    /// Whether the reference is a purl. Its type is `purl`, or a URI that ends with it.
+    fn is_purl(&self) -> bool {
+        self.reference_type.rsplit('/').next() == Some("purl")
+    }
+}
+
 impl Package<'_> {
     fn purl(&self) -> Option<&str> {
-        let mut purls = self.external_refs.0.iter().filter(|r| r.reference_type == "purl");
+        let mut purls = self.external_refs.0.iter().filter(|reference| reference.is_purl());
         purls.next().map(|reference| reference.reference_locator.as_ref())
     }
 
@@ -209,6 +216,13 @@ impl Package<'_> {
     /// identify it.
     fn is_file(&self) -> bool {
         self.primary_package_purpose.as_deref() == Some("FILE")
+    }
+
+    fn is_package(&self) -> bool {
+        !matches!(
+            self.primary_package_purpose.as_deref(),
+            Some("CONTAINER" | "DEVICE" | "FILE" | "OPERATING-SYSTEM" | "OPERATING_SYSTEM")
+        )
     }
 
     /// Returns the source package that Trivy writes into `sourceInfo` (`built package from: openssl
@@ -295,10 +309,11 @@ fn dependency(kind: &str) -> Option<(bool, Scope)> {
 }
 
 fn mention<'a>(package: Package<'a>, links: &DependencyLinks<'_>) -> PackageMention<'a> {
-    let source_package = package.source_package();
+    let (source_package, is_package) = (package.source_package(), package.is_package());
     let purls = package.external_refs.0.into_iter();
-    let mut purls = purls.filter(|reference| reference.reference_type == "purl");
+    let mut purls = purls.filter(ExternalRef::is_purl);
     PackageMention {
+        is_package,
         scope: links.scopes.get(&package.id).copied(),
         purl: purls.next().map(|reference| reference.reference_locator),
         reference: Some(package.id),

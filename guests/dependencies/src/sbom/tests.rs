@@ -160,6 +160,19 @@ fn spdx_dependencies_go_either_way() {
 }
 
 #[test]
+fn the_type_of_an_spdx_reference_may_be_a_uri() {
+    let mut package = spdx_package("a");
+    package["externalRefs"] = json!([{
+        "referenceCategory": "PACKAGE-MANAGER",
+        "referenceType": "http://spdx.org/rdf/references/purl",
+        "referenceLocator": "pkg:npm/a@1",
+    }]);
+    let sbom = spdx(json!([spdx_package("root"), package]), &[]);
+    let purl = sbom.components(0..1).remove(0).purl.map(|purl| purl.to_string());
+    assert_eq!(purl.as_deref(), Some("pkg:npm/a@1"));
+}
+
+#[test]
 fn spdx_tells_nothing_from_not_known() {
     let bill = |kind: &str, to: &str| {
         let packages = json!([spdx_package("root"), spdx_package("a")]);

@@ -162,6 +162,21 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
 }
 
 #[test]
+fn a_report_of_a_withdrawn_advisory_is_a_limitation() {
+    let world = World::new();
+    let mut bom = bom("shop", &[LEFT_PAD]);
+    bom["vulnerabilities"] = json!([{ "id": "CVE-2026-7", "affects": [{ "ref": LEFT_PAD }] }]);
+    let mut record = advisory("GHSA-7", &["CVE-2026-7"], "1");
+    record["withdrawn"] = json!("2026-02-01T00:00:00Z");
+    world.import(&record).expect("imported");
+    world.audit(None, &[sbom("a.json", &bom)]);
+    let item = world.list(&[])["items"][0].clone();
+    assert_eq!(ids(&item), [""; 0]);
+    let expected = "Not listed, since the advisory is withdrawn: CVE-2026-7 (GHSA-7).";
+    assert_eq!(item["limitations"], json!([expected]));
+}
+
+#[test]
 fn a_withdrawal_counts_from_its_time_on() {
     let world = World::new();
     let mut bom = bom("shop", &[LEFT_PAD, "pkg:npm/b@1"]);

@@ -147,13 +147,54 @@ fn an_advisory_for_fips_builds_is_not_applied_to_others() {
 }
 
 #[test]
-fn a_package_of_an_unknown_distribution_is_not_silently_clean() {
-    for purl in ["pkg:rpm/amzn/curl@8", "pkg:rpm/fedora/curl@8", "pkg:deb/curl@8", "pkg:apk/x/a@1"]
-    {
+fn an_advisory_for_a_service_pack_of_openeuler_is_applied_or_reported() {
+    let some = range("ECOSYSTEM", &json!([{ "introduced": "0" }, { "fixed": "9.0-1" }]));
+    let advisory = advisory_of("OESA-1", "openEuler:22.03-LTS-SP3", "curl", &some);
+    let result = |release: &str| {
+        let purl = format!("pkg:rpm/openeuler/curl@8.0-1?distro=openEuler-{release}");
+        result(&purl, std::slice::from_ref(&advisory))
+    };
+    assert_eq!(result("22.03-LTS-SP3").0, ["OESA-1"]);
+    let (advisories, limitations) = result("22.03");
+    assert_eq!(advisories, [""; 0]);
+    let expected = "Advisories of openEuler for minor releases that may be later than";
+    assert!(limitations.iter().any(|one| one.starts_with(expected)), "{limitations:?}");
+}
+
+#[test]
+fn a_package_without_an_ecosystem_is_not_silently_clean() {
+    for (purl, reason) in [
+        ("pkg:rpm/amzn/curl@8", "distribution without an ecosystem"),
+        ("pkg:rpm/fedora/curl@8", "distribution without an ecosystem"),
+        ("pkg:deb/curl@8", "distribution without an ecosystem"),
+        ("pkg:apk/x/a@1", "distribution without an ecosystem"),
+        ("pkg:generic/curl@8", "no ecosystem for the type"),
+        ("pkg:none/bash@4.3-48.mga5", "no ecosystem for the type"),
+        ("pkg:maven/log4j-core@2.0", "has no group"),
+    ] {
         let (_, limitations) = result(purl, &[]);
-        assert!(limitations[0].contains("distribution without an ecosystem"), "{purl}");
+        assert!(limitations[0].contains(reason), "{purl}: {limitations:?}");
     }
-    assert_eq!(result("pkg:generic/curl@8", &[]), (vec![], vec![]));
+    for purl in ["pkg:oci/curl@8", "pkg:docker/library/curl@8", "pkg:github/actions/checkout@v4"] {
+        assert_eq!(result(purl, &[]), (vec![], vec![]), "{purl}");
+    }
+}
+
+#[test]
+fn packages_without_an_ecosystem_are_one_warning_for_each_sbom() {
+    let world = World::new();
+    let purls = ["a", "b", "c", "d", "e"].map(|name| format!("pkg:generic/{name}@1"));
+    let mut document = bom("shop", &purls);
+    document["components"][4]["type"] = json!("file");
+    let components = document["components"].as_array_mut().expect("components");
+    components.push(json!({ "type": "library", "name": "x", "purl": LEFT_PAD }));
+    world.audit(None, &[sbom("a.json", &document)]);
+    let expected = "a.json: 4 components cannot be compared with the ranges of versions in \
+                    advisories: pkg:generic/a, pkg:generic/b, pkg:generic/c, and 1 more.";
+    assert_eq!(world.audit_report()["warnings"], json!([expected]));
+    let limited = results(&world).into_iter().filter(|(.., limitations)| !limitations.is_empty());
+    let limited: Vec<String> = limited.map(|(name, ..)| name).collect();
+    assert_eq!(limited, ["a", "b", "c", "d"]);
 }
 
 #[test]
@@ -187,6 +228,17 @@ fn hundreds_of_doubts_are_one_limitation() {
     assert!(limitations[0].starts_with("150 advisories affect"), "{limitations:?}");
     let (found, limitations) = result("pkg:golang/stdlib@go1.20.1", &advisories);
     assert_eq!((found.len(), limitations), (0, vec![]));
+}
+
+#[test]
+fn the_standard_library_of_go_is_compared_under_each_of_its_names() {
+    let some = range("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "1.20.5" }]));
+    let advisory = advisory_of("GO-1", "Go", "stdlib", &some);
+    for name in ["std", "stdlib"] {
+        let purl = format!("pkg:golang/{name}@go1.20.4?type=module");
+        let found = result(&purl, std::slice::from_ref(&advisory));
+        assert_eq!(found, (vec!["GO-1".to_owned()], vec![]), "{name}");
+    }
 }
 
 #[test]

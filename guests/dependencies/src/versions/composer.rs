@@ -31,6 +31,13 @@ pub(super) fn parse(text: &str) -> Option<Version> {
     if let Some(branch) = numeric_branch(text) {
         return Some(branch);
     }
+    // A constraint: `8.*`, `1.0.x`, `1.0 - 2.0`.
+    let is_wildcard = |part: &str| {
+        part.eq_ignore_ascii_case("x") || !part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    if text.split(['.', '-', '_']).any(is_wildcard) {
+        return None;
+    }
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

@@ -159,6 +159,13 @@ fn composer_versions_are_php_versions() {
 }
 
 #[test]
+fn constraints_are_no_composer_versions() {
+    for wrong in ["8.*", "1.0 - 2.0", "1.0.x", "2.X", "1.0|2.0", "1.0,<2", "1.0@dev"] {
+        assert!(Scheme::Composer.parse(wrong).is_none(), "{wrong}");
+    }
+}
+
+#[test]
 fn nuget_versions_have_four_numbers_and_no_case() {
     check(
         Scheme::NuGet,

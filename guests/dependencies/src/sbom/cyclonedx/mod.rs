@@ -73,6 +73,7 @@ fn mention(item: ComponentItem<'_>) -> PackageMention<'_> {
     let source_package = item.properties.source_package();
     let reference = item.bom_ref.map(|reference| reference.0);
     PackageMention {
+        is_package: is_package(item.kind),
         reference: reference.or_else(|| item.purl.clone()),
         group: item.group,
         name: item.name,
@@ -82,6 +83,19 @@ fn mention(item: ComponentItem<'_>) -> PackageMention<'_> {
         // The standard says: "If not specified, required should be assumed."
         scope: Some(item.scope.unwrap_or(Scope::Required)),
     }
+}
+
+fn is_package(component: ComponentType) -> bool {
+    !matches!(
+        component,
+        ComponentType::Container
+            | ComponentType::CryptographicAsset
+            | ComponentType::Data
+            | ComponentType::Device
+            | ComponentType::File
+            | ComponentType::MachineLearningModel
+            | ComponentType::OperatingSystem
+    )
 }
 
 fn edges<'a>(bom: &mut Bom<'a>) -> DependencyEdges<'a> {
