@@ -115,7 +115,10 @@ fn foreign(text: &str) -> Option<&'static str> {
         let mut lines = head.lines().map(|line| line.trim_start_matches(['"', '\'']));
         lines.any(|line| line.starts_with(name))
     };
-    if head.starts_with('<') {
+    let first = head.strip_prefix('{').map(str::trim_start);
+    if first.is_some_and(|member| member.starts_with("\"sbom\"")) {
+        Some("It wraps an SBOM, as GitHub's API does; send the value of `sbom` (`jq .sbom`).")
+    } else if head.starts_with('<') {
         Some("It looks like XML; of CycloneDX and SPDX only the JSON form is taken.")
     } else if said("SPDXVersion:") {
         Some("It is SPDX in tag-value form; only the JSON form is taken.")

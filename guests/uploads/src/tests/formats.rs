@@ -73,6 +73,7 @@ fn other_forms_of_known_formats_are_named() {
         (r#"{"@context":"https://spdx.org/rdf/3.0.1/spdx-context.jsonld"}"#, "SPDX 3"),
         (r#"{"@context":"https://openvex.dev/ns/v0.2.0","statements":[]}"#, "only CycloneDX"),
         (r#"{"document":{"category":"csaf_vex","csaf_version":"2.0"}}"#, "only CycloneDX"),
+        ("{\n  \"sbom\": { \"spdxVersion\": \"SPDX-2.3\" }\n}", "`jq .sbom`"),
     ] {
         let detail = detail("sbom.spdx", content.as_bytes());
         assert!(detail.contains(said), "{content}: {detail}");
