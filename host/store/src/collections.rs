@@ -42,8 +42,9 @@ pub(super) fn table(collection: &str) -> Cow<'_, str> {
 pub enum LiveOrCandidate {
     /// The collections are created for the live version.
     Live,
-    /// The version is prepared or tried. The live version may not write the
-    /// texts of its substring indexes, so these are not recorded as complete.
+    /// The version is prepared or tried, or is not live on all nodes. The others
+    /// may not write the texts of its substring indexes, so these are not
+    /// recorded as complete.
     Candidate,
 }
 

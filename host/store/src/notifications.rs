@@ -25,12 +25,12 @@ impl Store {
             .idle_timeout(None)
             .acquire_timeout(self.0.timeout)
             .connect_lazy_with((**options).clone());
-        let listening = self.in_time(async {
+        let listening = Box::pin(async {
             let mut listener = PgListener::connect_with(&pool).await?;
             listener.listen(CHANNEL).await?;
             Ok(NotificationListener(Some(listener)))
         });
-        listening.await
+        self.in_time(listening).await
     }
 }
 
