@@ -27,7 +27,7 @@ pub(crate) enum ResultKey {
     Fingerprint(BTreeMap<String, String>),
     /// `primaryLocationLineHash` of GitHub: a hash of the result's line and its context.
     LineHash(String),
-    /// The vulnerable package and its advisory.
+    /// The vulnerable package, as a purl without version, and its advisory.
     Package { purl: String, advisory: String },
     /// Path of the result, and the code at its location without white space.
     Snippet { path: String, snippet: String },
@@ -56,9 +56,16 @@ const COLUMN: &str = "primaryLocationStartColumnFingerprint";
 /// have the same.
 const COMMIT: [&str; 5] = ["commitSha", "email", "author", "date", "commitMessage"];
 
-/// Beginnings of the lines with which Trivy writes severity and package versions into a message.
-/// They are no identity: a new vulnerability database changes them.
-const CHANGING_LINES: [&str; 3] = ["Fixed Version:", "Installed Version:", "Severity:"];
+/// Names of the lines with which Trivy and Docker Scout write severity and package versions into a
+/// message, in lower case. They are no identity: a new vulnerability database changes them.
+const CHANGING_LINES: [&str; 4] =
+    ["affected range", "fixed version", "installed version", "severity"];
+
+/// Beginnings of the names of lines with which Docker Scout writes scores into a message.
+const SCORE_LINES: [&str; 2] = ["cvss ", "epss "];
+
+/// Text before the aliases of an advisory in a message of OSV-Scanner.
+const BEFORE_ALIASES: &str = " (also known as '";
 
 /// Texts after the severity in a message of Snyk: `with a high severity vulnerability`.
 const AFTER_SEVERITY: [&str; 2] = [" severity vulnerability", " severity misconfiguration"];
@@ -80,12 +87,13 @@ impl ResultKey {
 
     /// Returns the key of a result: the first kind of key for which the result has a value.
     pub(crate) fn of(traits: &ResultTraits<'_>) -> Self {
+        let traits = &ResultTraits { purl: traits.purl.map(package_of), ..*traits };
         let key = Self::before_message(&COMMIT, traits);
         key.unwrap_or_else(|| message(traits.path, &lasting(traits.message)))
     }
 
     /// Returns the key that older versions gave the result. They used the description of the commit
-    /// as a fingerprint, and the whole message.
+    /// as a fingerprint, the whole purl, and the whole message.
     pub(crate) fn former(traits: &ResultTraits<'_>) -> Self {
         let key = Self::before_message(&[], traits);
         key.unwrap_or_else(|| message(traits.path, traits.message))
@@ -145,6 +153,16 @@ fn package(traits: &ResultTraits<'_>) -> Option<ResultKey> {
     Some(ResultKey::Package { purl, advisory })
 }
 
+/// Returns a purl without its version, qualifiers and subpath.
+fn package_of(purl: &str) -> &str {
+    let purl = purl.split(['?', '#']).next().unwrap_or(purl);
+    match purl.rsplit_once('@') {
+        // Not the unencoded scope of a package of npm.
+        Some((package, _)) if !package.ends_with('/') => package,
+        _ => purl,
+    }
+}
+
 fn snippet(traits: &ResultTraits<'_>) -> Option<ResultKey> {
     let snippet: String = traits.snippet?.chars().filter(|c| !c.is_whitespace()).collect();
     (!snippet.is_empty()).then(|| ResultKey::Snippet { path: traits.path.to_owned(), snippet })
@@ -155,12 +173,15 @@ fn message(path: &str, message: &str) -> ResultKey {
     ResultKey::Message { path: path.to_owned(), message }
 }
 
-/// Removes the parts of a message that change while the finding stays the same: severity and
-/// package versions.
+/// Removes the parts of a message that change while the finding stays the same: severity, scores,
+/// package versions, aliases, and white space at the ends of lines.
 fn lasting(message: &str) -> String {
-    let changes = |line: &&str| CHANGING_LINES.iter().any(|start| line.starts_with(*start));
-    let lines: Vec<&str> = message.split('\n').filter(|line| !changes(line)).collect();
-    let text = lines.join("\n");
+    let text = lasting_lines(message);
+    let aliases = text.split_once(BEFORE_ALIASES);
+    let text = match aliases.and_then(|(before, after)| Some((before, after.split_once(')')?.1))) {
+        Some((before, after)) => format!("{before}{after}"),
+        None => text,
+    };
     let severity = |end: usize| SEVERITIES.iter().find(|word| text[..end].ends_with(**word));
     let found = AFTER_SEVERITY.iter().find_map(|mark| {
         let end = text.find(mark)?;
@@ -170,6 +191,31 @@ fn lasting(message: &str) -> String {
         Some(severity) => format!("{}{}", &text[..severity.start], &text[severity.end..]),
         None => text,
     }
+}
+
+/// Returns the lines of a message that do not change, with the packages of their purls.
+fn lasting_lines(message: &str) -> String {
+    let mut changes = false;
+    let lines = message.split('\n').filter(|line| {
+        let name = line.split_once(':').map(|(name, _)| name.trim().to_ascii_lowercase());
+        changes = name.is_some_and(|name| match name.as_str() {
+            // The line continues the one before it.
+            "" => changes,
+            name => {
+                CHANGING_LINES.contains(&name)
+                    || SCORE_LINES.iter().any(|start| name.starts_with(*start))
+            }
+        });
+        !changes
+    });
+    let without_versions = |line: &str| {
+        let words = line.trim_end().split(' ').map(|word| match word.starts_with("pkg:") {
+            true => package_of(word),
+            false => word,
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    lines.map(without_versions).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the identity of the finding for a result. `ordinal` is the result's number among equal
@@ -270,7 +316,7 @@ mod tests {
             ResultKey::LineHash("abc:1".to_owned())
         );
         let package = ResultKey::Package {
-            purl: "pkg:npm/a@1".to_owned(),
+            purl: "pkg:npm/a".to_owned(),
             advisory: "CVE-2020-0001".to_owned(),
         };
         assert_eq!(key(json!({}), json!({ COLUMN: "4" }), true, Some("x")), package);
@@ -321,7 +367,21 @@ mod tests {
             ))
         };
         assert_eq!(iac("medium"), iac("critical"));
-        let other = "Has a Severity: high\n\n severity \t\n";
+        let scout = |version: &str, severity: &str, fixed: &str| {
+            key_of_message(&format!(
+                "Vulnerability  : CVE-2026-1   \n  Severity       : {severity}  \n\
+                 \x20 Package        : pkg:deb/debian/apt@{version}?os_version=12  \n\
+                 \x20 Affected range : >={version}\n                 : <3-x\n\
+                 \x20 Fixed version  : {fixed}\n  EPSS Score     : 0.1%"
+            ))
+        };
+        assert_eq!(scout("2.6", "LOW", "not fixed  "), scout("2.6%2Bdeb12u1", "HIGH", "3-x"));
+        let osv = |aliases: &str| {
+            key_of_message(&format!("Package 'qs@1' is vulnerable to 'CVE-2026-1'{aliases}."))
+        };
+        assert_eq!(osv(""), osv(" (also known as 'GHSA-a', 'GHSA-b')"));
+        assert_ne!(osv(""), osv(" (disputed)"));
+        let other = "Has a Severity: high\n\n severity";
         let whole = ResultKey::Message { path: "image".to_owned(), message: other.to_owned() };
         assert_eq!(key_of_message(other), whole, "other messages are not changed");
         let mut identities = FindingIdentityGenerator::new(Uuid::nil(), Uuid::nil());

@@ -399,7 +399,7 @@ fn a_duplicate_that_is_gone_with_its_original_stays_settled() {
 }
 
 /// Stores the only finding, of Tool's rule R1, under the identity of this key.
-fn give_identity(workspace: &Workspace, key: &ResultKey) {
+pub(super) fn give_identity(workspace: &Workspace, key: &ResultKey) {
     let finding = workspace.finding("R1");
     let mut stored = workspace.host.documents("findings").remove(0);
     let identity = identity(WORKSPACE, REPOSITORY, ("Tool", "R1"), key, 0);
@@ -408,7 +408,7 @@ fn give_identity(workspace: &Workspace, key: &ResultKey) {
 }
 
 /// Marks the only finding of R1 as triaged.
-fn settle(workspace: &Workspace) {
+pub(super) fn settle(workspace: &Workspace) {
     let request = workspace.transition(&workspace.finding("R1"), json!({ "to_state": "triaged" }));
     workspace.host.call(request.if_match(1)).expect("allowed");
 }

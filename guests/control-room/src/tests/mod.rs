@@ -5,6 +5,7 @@ mod identity_at_work;
 mod lifecycle;
 mod matching;
 mod order;
+mod packages;
 mod refusals;
 mod scale;
 mod streams;
