@@ -25,9 +25,11 @@ pub(crate) const DESCRIPTION: &str = "A program is for a finding of the workspac
     `advisories` has the id of each advisory that affects a component, its aliases (such as CVE \
     ids), and the ids in its `upstream` and `related`. Ids are written as in the advisory, other \
     names in upper case, but for GitHub's (`GHSA-jfh8-c2jp-5v3q`).\n\n\
-    Facts for which nothing was read are absent: `findings` of a repository without a scan, \
-    `dependencies` unless the audit imported an SBOM and refused none, and `unowned` without \
-    paths. A predicate with an absent fact is an `error` and verifies nothing.\n\n\
+    Facts for which nothing was read are absent: `findings` of a repository without a scan, or if \
+    a scan failed or was refused; `dependencies` unless the audit imported an SBOM and refused \
+    none; its `vulnerable` and `advisories` while no advisory is imported; `unowned` without paths \
+    or if there are too many findings. A predicate with an absent fact is an `error` and verifies \
+    nothing.\n\n\
     `matches` supports regular expressions without look-around, back references and Unicode \
     classes. Times, durations and nested macros are not supported. The predicate is checked when \
     the program is created.";

@@ -95,8 +95,8 @@ both_backends! {
         ada.upload(&repository, "shop.cdx.json", &bom(&["left-pad@1.0.0", "%40a/b@2.0.0"])).await;
         let audit = audit(&ada, &repository, "main").await;
         assert_eq!(audit["state"], "completed", "{audit:#}");
-        let facts = json!({ "total": 2, "direct": 1, "vulnerable": 0, "advisories": [] });
-        assert_eq!(audit["facts"]["dependencies"], facts);
+        let facts = json!({ "total": 2, "direct": 1 });
+        assert_eq!(audit["facts"]["dependencies"], facts, "there is no advisory yet");
 
         let imported = ada.post(ADVISORIES, &advisory("GHSA-aaaa", "CVE-2026-1", "1.2.0")).await;
         assert_eq!(imported.expect(201)["created"], 1);

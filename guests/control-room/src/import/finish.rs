@@ -12,6 +12,11 @@ use super::{FindingImportJob, ImportCounts, MOST_REPORTED, StoredImport, coverag
 use crate::finding::Finding;
 use crate::severity::Severity;
 
+/// Warning of an audit without facts about findings.
+const NO_FACTS: &str = "The audit has no facts about findings, because a scan failed or could not \
+                        be read. Predicates with `findings` fail. Upload a successful scan with \
+                        the same filename.";
+
 /// Maximum size of all rule ids in the fact `by_rule`, in bytes. An event has at most 1 MiB.
 const MAX_RULE_BYTES: usize = 384 * 1024;
 
@@ -25,6 +30,10 @@ pub(super) fn step(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobError>
         ImportStatus::Succeeded
     };
     let facts = facts(ctx, job.audit.repository_id, tally)?;
+    let mut reported = reported(&warnings, tally, facts.contains_key("by_rule"));
+    if status == ImportStatus::Succeeded && tally.refused + tally.failed > 0 {
+        reported.push(NO_FACTS.to_owned());
+    }
     let suggestions: usize = tally.suggestions.values().sum();
     ctx.publish(FindingsImported {
         audit_id: job.audit.audit_id,
@@ -32,6 +41,7 @@ pub(super) fn step(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobError>
         counts: BTreeMap::from([
             ("runs", tally.imported),
             ("refused", tally.refused),
+            ("failed", tally.failed),
             ("superseded", tally.superseded),
             ("outdated", tally.outdated),
             ("seen", tally.seen),
@@ -40,7 +50,7 @@ pub(super) fn step(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobError>
             ("gone", tally.gone),
             ("match_suggestions", i64::try_from(suggestions).unwrap_or_default()),
         ]),
-        warnings: reported(&warnings, tally, facts.contains_key("by_rule")),
+        warnings: reported,
         facts,
         errors: tally.errors.clone(),
     });

@@ -52,7 +52,7 @@ impl fmt::Display for AnalysisKey {
 }
 
 impl AuditInput {
-    fn streams(&self) -> Vec<String> {
+    pub(super) fn streams(&self) -> Vec<String> {
         if self.streams.is_empty() {
             return vec![format!("file:{}", self.filename)];
         }

@@ -93,6 +93,9 @@ struct ImportCounts {
     imported: i64,
     /// Number of SARIF files and runs that were refused.
     refused: i64,
+    /// Number of SARIF runs that failed or have no list of results.
+    #[serde(default)]
+    failed: i64,
     /// Number of SARIF runs that were skipped, because a newer file has a run of the same analysis.
     superseded: i64,
     /// Number of findings that the audit reported so far.

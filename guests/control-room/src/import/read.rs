@@ -10,7 +10,7 @@ use super::chunk::{self, CHUNK, ObservationChunk};
 use super::content::{self, ContentReadError};
 use super::events::ImportError;
 use super::key::AnalysisKey;
-use super::{AuditInput, FindingImportJob, ImportStep, analysis, coverage};
+use super::{AuditInput, FindingImportJob, ImportCounts, ImportStep, analysis, coverage};
 use crate::identity::FindingIdentityGenerator;
 use crate::sarif::{self, SarifRefusal, ScanCoverage, ScanRun, ToolAndCategory};
 
@@ -28,6 +28,8 @@ pub(super) fn step(
     let Some(artifact) = job.audit.inputs.get(input).cloned() else {
         return Ok(ImportStep::Records { from: 0 });
     };
+    let ImportCounts { refused, more_errors, .. } = job.tally;
+    let errors = job.tally.errors.len();
     match content::read(ctx, &artifact.blob, artifact.bytes) {
         Ok(bytes) => take_in(ctx, job, &artifact, &bytes)?,
         Err(ContentReadError::ForGood(code, detail)) => {
@@ -35,7 +37,23 @@ pub(super) fn step(
         }
         Err(ContentReadError::Now(why)) => return Err(JobError::Retry(why)),
     }
+    if job.tally.refused > refused && is_replaced(job, &artifact) {
+        // Uploads cannot be deleted, so each later audit would report the file.
+        (job.tally.refused, job.tally.more_errors) = (refused, more_errors);
+        job.tally.errors.truncate(errors);
+    }
     Ok(ImportStep::Read { input: input + 1 })
+}
+
+/// Whether newer files of the artifact streams of this file were read without a refusal.
+fn is_replaced(job: &FindingImportJob, artifact: &AuditInput) -> bool {
+    let is_refused = |one: &AuditInput| {
+        job.tally.errors.iter().any(|error| error.upload_id == Some(one.upload_id))
+    };
+    let newer = job.audit.inputs.iter().take_while(|one| one.upload_id != artifact.upload_id);
+    let read = newer.filter(|one| !is_refused(one)).flat_map(AuditInput::streams);
+    let read: BTreeSet<String> = read.collect();
+    artifact.streams().iter().all(|stream| read.contains(stream))
 }
 
 fn refuse(job: &mut FindingImportJob, artifact: &AuditInput, refusal: SarifRefusal) {
@@ -137,8 +155,10 @@ fn too_many_analyses(subject: &ToolAndCategory) -> SarifRefusal {
     SarifRefusal { code: "sarif_too_many_analyses", detail }
 }
 
+/// Counts a failed run and warns of it.
 fn warn_of_failure(job: &mut FindingImportJob, file: &SarifFileImport<'_>, run: &ScanRun<'_>) {
     if !run.successful {
+        job.tally.failed += 1;
         let how = if run.has_results() { "failed" } else { "has no list of results" };
         let (tool, name) = (&run.subject.tool, &file.artifact.filename);
         let warning = format!("A run of {tool} in {name} {how}, so it marks no finding as gone.");

@@ -30,6 +30,40 @@ fn a_file_of_many_refused_and_failed_runs_is_reported_in_an_event_of_bounded_siz
 }
 
 #[test]
+fn a_refused_file_is_not_reported_once_a_newer_one_of_its_name_is_read() {
+    let workspace = Workspace::new();
+    let [bad, other, again] = ["semgrep.sarif", "trivy.sarif", "semgrep.sarif"]
+        .map(|name| workspace.upload_as(name, b"{}"));
+    let good = workspace.upload_as("semgrep.sarif", &sarif("Semgrep", &[]));
+    for (inputs, refused) in [
+        (vec![&good, &again, &bad], 0),
+        (vec![&again, &good, &bad], 1),
+        (vec![&good, &other, &bad], 1),
+    ] {
+        let inputs: Vec<Value> = inputs.into_iter().cloned().collect();
+        let told = workspace.audit(&inputs);
+        assert_eq!(told["counts"]["refused"], refused, "{told:#}");
+        assert_eq!(told["errors"].as_array().map(Vec::len), Some(refused));
+        let has_no_facts = told["warnings"].to_string().contains("no facts about findings");
+        assert_eq!(has_no_facts, refused > 0, "{told:#}");
+    }
+}
+
+#[test]
+fn failed_runs_are_counted_until_a_newer_run_is_successful() {
+    let workspace = Workspace::new();
+    let failed = json!({ "invocations": [{ "executionSuccessful": false }] });
+    let failed = workspace.upload(&sarif_with("T", &[], failed));
+    let good = workspace.upload(&sarif("T", &[]));
+    for (inputs, count) in [(vec![failed.clone()], json!(1)), (vec![good, failed], json!(0))] {
+        let told = workspace.audit(&inputs);
+        assert_eq!((&told["status"], &told["counts"]["failed"]), (&json!("succeeded"), &count));
+        let has_no_facts = told["warnings"].to_string().contains("no facts about findings");
+        assert_eq!(has_no_facts, count == 1, "{told:#}");
+    }
+}
+
+#[test]
 fn an_audit_reads_a_bounded_number_of_analyses() {
     let workspace = Workspace::new();
     let run = |category: usize| {

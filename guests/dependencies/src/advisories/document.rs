@@ -2,6 +2,7 @@
 //! with their own indexes.
 
 use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
 
 use crate::artifacts::READER;
 use crate::ecosystem::{self, Package};
@@ -41,6 +42,13 @@ pub(crate) struct StoredAdvisory {
 }
 
 document!(StoredAdvisory, "advisories");
+
+impl StoredAdvisory {
+    /// Whether the workspace has no advisory, so that no component is compared with any.
+    pub(crate) fn none(scope: &Scope) -> Result<bool, DocumentError> {
+        Ok(scope.documents::<Self>().query().count_up_to(1)? == 0)
+    }
+}
 
 /// A stored `affected` entry of an advisory: one package and its affected versions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

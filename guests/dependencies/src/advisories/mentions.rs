@@ -109,7 +109,7 @@ pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, Doc
 /// not stored; `None` once all are stored.
 pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError> {
     if scope.documents::<MentionIndexCompletion>().find(INDEX)?.is_some()
-        || scope.documents::<StoredAdvisory>().query().count_up_to(1)? == 0
+        || StoredAdvisory::none(scope)?
     {
         return Ok(None);
     }

@@ -235,6 +235,7 @@ impl ImportCounts {
         self.total += 1;
         self.direct += usize::from(component.direct);
         self.vulnerable += usize::from(component.count_advisories() > 0);
+        self.is_reported |= !component.reported.is_empty();
     }
 
     /// Adds a component that an earlier audit stored, and its advisories, to the counts of the

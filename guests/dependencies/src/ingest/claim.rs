@@ -6,7 +6,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::AuditStarted;
+use super::{AuditStarted, ImportCounts};
 use crate::deployments::document::{LatestCommitAudit, commit_key};
 use crate::documents::put;
 
@@ -25,6 +25,11 @@ pub(crate) struct BranchInventoryHead {
     /// areas add these numbers up, because counting a million rows would take a second.
     #[serde(default)]
     pub(super) components: usize,
+    /// Whether an SBOM of this or an earlier audit of the branch had a report of a scanner or a VEX
+    /// statement, so that an SBOM without any has no vulnerability. False if an older version
+    /// stored the head.
+    #[serde(default)]
+    pub(super) is_scanned: bool,
 }
 
 document!(BranchInventoryHead, "heads");
@@ -62,7 +67,8 @@ impl AuditStarted {
 
     /// Makes the audit the head of its branch, unless a later audit is. The caller has stored all
     /// components of the audit.
-    pub(super) fn become_head(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
+    pub(super) fn become_head(&self, ctx: &JobCtx, tally: &ImportCounts) -> Result<(), JobError> {
+        let (components, is_scanned) = (tally.total, tally.is_reported);
         let Some(mut head) = self.head(ctx)? else {
             let head = BranchInventoryHead {
                 repository_id: self.repository_id,
@@ -71,6 +77,7 @@ impl AuditStarted {
                 started_at: self.started_at,
                 former: Vec::new(),
                 components,
+                is_scanned,
             };
             return Ok(ctx.documents().create(self.head_id(ctx), &head)?);
         };
@@ -85,6 +92,7 @@ impl AuditStarted {
             head.started_at = self.started_at;
             head.components = components;
         }
+        head.is_scanned |= is_scanned;
         Ok(ctx.documents().replace(&mut head)?)
     }
 

@@ -107,6 +107,9 @@ struct ImportCounts {
     total: usize,
     direct: usize,
     vulnerable: usize,
+    /// Whether a scanner or a VEX statement in an SBOM reports a vulnerability of a component, or
+    /// did in an earlier audit of the branch.
+    is_reported: bool,
     /// Ids of the advisories that affect the audit's components.
     advisories: BTreeSet<String>,
     /// Other names of the advisories that affect the components: aliases, and ids that they
@@ -267,7 +270,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: DependencyImportJob) -> JobResult<Depen
             None => ImportStage::Tell,
         },
         ImportStage::Tell => {
-            tell::tell(ctx, job.audit, job.tally);
+            tell::tell(ctx, job.audit, job.tally)?;
             return Ok(Outcome::Done);
         }
     };
@@ -312,7 +315,7 @@ fn switch(
 ) -> Result<ImportStage, area_sdk::JobError> {
     let brought_inventory = tally.sboms > 0;
     if brought_inventory {
-        audit.become_head(ctx, tally.total)?;
+        audit.become_head(ctx, tally)?;
     }
     audit.close_import(ctx, brought_inventory, tally.refused_sboms(audit))?;
     let has_given_up = tally.errors.iter().any(|error| error.code == GIVEN_UP);

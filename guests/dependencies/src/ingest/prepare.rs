@@ -24,6 +24,7 @@ pub(super) fn prepare(
     mut selection: ImportSelection,
 ) -> Result<ImportStage, JobError> {
     if let Some(head) = &audit.head(ctx)? {
+        tally.is_reported |= head.is_scanned;
         keep_inventory(ctx, audit, tally, &mut selection, head)?;
         note_missing(ctx, audit, tally, &selection, head)?;
     }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
 use super::{AuditInputFile, AuditStarted, ImportCounts, InputFileError};
+use crate::advisories::document::StoredAdvisory;
 
 /// Published when the import of an audit's dependencies has ended, even if there are none.
 #[derive(Serialize, JsonSchema)]
@@ -36,11 +38,12 @@ enum DependencyImportStatus {
 struct DependencyFacts {
     total: usize,
     direct: usize,
-    /// Number of components that at least one advisory affects.
-    vulnerable: usize,
+    /// Number of components that at least one advisory affects; `None` if nothing was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vulnerable: Option<usize>,
     /// Ids of the advisories that affect the components, their aliases, and the ids in their
-    /// `upstream` and `related`, without duplicates. `None` if there are too many: for predicates,
-    /// a part of them would mean that the others affect nothing.
+    /// `upstream` and `related`, without duplicates. `None` if nothing was compared, or if there
+    /// are too many: for predicates, a part of them would mean that the others affect nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     advisories: Option<BTreeSet<String>>,
 }
@@ -49,6 +52,12 @@ struct DependencyFacts {
 const TOO_MANY: &str = "Too many advisories affect the components for `dependencies.advisories`, \
                         so predicates with it fail. Use `dependencies.vulnerable` in them. \
                         `counts.advisories` may count only some of the advisories.";
+
+/// Warning of an audit whose components were compared with no advisory.
+const NOT_COMPARED: &str = "The audit has no facts `dependencies.vulnerable` and \
+                            `dependencies.advisories`, because the workspace has no advisories, \
+                            so nothing was compared. Predicates with them fail. Import advisories \
+                            in the OSV format.";
 
 /// Warning of an audit without facts about dependencies.
 const NO_FACTS: &str = "The audit has no facts about dependencies, because it imported no SBOM or \
@@ -61,19 +70,23 @@ impl ImportCounts {
         (self.sboms > 0 || self.total > 0) && self.refused == 0
     }
 
-    fn take_facts(&mut self) -> DependencyFacts {
+    fn take_facts(&mut self, is_compared: bool) -> DependencyFacts {
         let mut advisories = std::mem::take(&mut self.advisories);
         advisories.append(&mut self.aliases);
         DependencyFacts {
             total: self.total,
             direct: self.direct,
-            vulnerable: self.vulnerable,
-            advisories: (!self.lacks_advisories).then_some(advisories),
+            vulnerable: is_compared.then_some(self.vulnerable),
+            advisories: (is_compared && !self.lacks_advisories).then_some(advisories),
         }
     }
 }
 
-pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
+pub(super) fn tell(
+    ctx: &JobCtx,
+    audit: AuditStarted,
+    mut tally: ImportCounts,
+) -> Result<(), DocumentError> {
     let has_no_sbom = !audit.inputs.iter().any(AuditInputFile::is_sbom);
     if has_no_sbom {
         tally.warn("The inputs contain no SBOM (CycloneDX or SPDX).".to_owned());
@@ -103,8 +116,11 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
         ("statements", tally.statements),
         ("unmatched_statements", tally.unmatched_statements),
     ]);
+    let is_compared = tally.is_reported || tally.vulnerable > 0 || !StoredAdvisory::none(ctx)?;
     if !failed && !tally.is_whole() {
         tally.warnings.push(NO_FACTS.to_owned());
+    } else if !failed && !is_compared {
+        tally.warnings.push(NOT_COMPARED.to_owned());
     }
     ctx.publish(DependenciesImportedEvent {
         audit_id: audit.audit_id,
@@ -114,8 +130,9 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
             DependencyImportStatus::Succeeded
         },
         counts,
-        facts: tally.take_facts(),
+        facts: tally.take_facts(is_compared),
         warnings: tally.warnings,
         errors: tally.errors,
     });
+    Ok(())
 }

@@ -9,6 +9,7 @@ use area_sdk::{DocumentError, Query};
 use super::LongCursorPaging;
 use super::component::{SourceSbom, StoredComponent};
 use super::pages;
+use crate::advisories::document::StoredAdvisory;
 use crate::advisories::mentions;
 use crate::deployments::join::{ContainingDeployment, PageComponentDeployments};
 use crate::ingest;
@@ -42,6 +43,11 @@ pub(crate) const DESCRIPTION: &str = "Ordered by name, ecosystem, version, id. A
     `package_relationship` is `evidenced` if the SBOM describes the deployed image, or the \
     deployed commit and the package is needed at run time; otherwise `possible`. \
     `runtime_reachability` is `unknown` unless a deployment's evidence tells.";
+
+/// Limitation of a list while the workspace has no advisory.
+const NO_ADVISORIES: &str = "The workspace has no advisories, so components were not compared with \
+                             any; only what scanners and VEX statements report is listed. Import \
+                             advisories in the OSV format.";
 
 /// Query parameters that filter the list of dependencies.
 #[derive(Deserialize, JsonSchema)]
@@ -129,6 +135,9 @@ pub(crate) fn list(
     limitations.extend(ingest::limitations(ctx, filters.repository_id, branch)?);
     if filters.advisory.is_some() {
         limitations.extend(mentions::limitation(ctx)?);
+    }
+    if !page.items.is_empty() && StoredAdvisory::none(ctx)? {
+        limitations.insert(NO_ADVISORIES.to_owned());
     }
     let items: Vec<Dependency> =
         page.items.into_iter().map(|component| dependency(component, &join, ctx.now())).collect();

@@ -182,7 +182,7 @@ fn a_package_without_an_ecosystem_is_not_silently_clean() {
 
 #[test]
 fn packages_without_an_ecosystem_are_one_warning_for_each_sbom() {
-    let world = World::new();
+    let world = with_advisory();
     let purls = ["a", "b", "c", "d", "e"].map(|name| format!("pkg:generic/{name}@1"));
     let mut document = bom("shop", &purls);
     document["components"][4]["type"] = json!("file");

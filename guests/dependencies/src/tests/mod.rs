@@ -224,6 +224,13 @@ fn advisory(id: &str, aliases: &[&str], fixed: &str) -> Value {
     })
 }
 
+/// Creates a host with an advisory for older versions of `left-pad` than [`LEFT_PAD`].
+fn with_advisory() -> World {
+    let world = World::new();
+    world.import(&advisory("GHSA-1", &[], "0.1.0")).expect("imported");
+    world
+}
+
 /// Returns a request for the list of dependencies with these filters.
 fn listing(filters: &[(&str, Value)]) -> Request {
     let all = Request::to("list_dependencies");

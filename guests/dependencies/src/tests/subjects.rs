@@ -33,14 +33,14 @@ fn sboms_whose_subject_is_a_folder_stay_side_by_side() {
         Value::Null,
     ] {
         let bom = |purl: &str| about(weak.clone(), &[purl]);
-        let world = World::new();
+        let world = with_advisory();
         let front = sbom("front/bom.json", &bom("pkg:npm/front@1"));
         let back = sbom("back/bom.json", &bom("pkg:npm/back@1"));
         world.audit(None, &[front, back]);
         assert_eq!(names(&world.list(&[])), ["back", "front"]);
         assert!(!world.audit_report()["warnings"].to_string().contains("replaces"));
     }
-    let world = World::new();
+    let world = with_advisory();
     let package = json!({ "type": "file", "name": ".", "purl": "pkg:npm/shop@1" });
     let front = sbom("front/bom.json", &about(package.clone(), &["pkg:npm/front@1"]));
     world.audit(None, &[front, sbom("back/bom.json", &about(package, &["pkg:npm/back@1"]))]);
@@ -49,7 +49,7 @@ fn sboms_whose_subject_is_a_folder_stay_side_by_side() {
 
 #[test]
 fn a_document_that_is_set_aside_is_reported() {
-    let world = World::new();
+    let world = with_advisory();
     let new = sbom("b.json", &bom("shop", &["pkg:npm/new@2"]));
     let old = sbom("a.json", &bom("shop", &["pkg:npm/old@1", "pkg:npm/other@1"]));
     world.audit(None, &[new, old]);
@@ -66,7 +66,7 @@ fn a_document_that_is_set_aside_is_reported() {
 
 #[test]
 fn equal_names_of_files_without_subject_are_reported_where_components_are_read() {
-    let world = World::new();
+    let world = with_advisory();
     let new = sbom("bom.json", &about(dot(), &["pkg:npm/front@1"]));
     let old = sbom("bom.json", &about(dot(), &["pkg:npm/back@1"]));
     world.audit(None, &[new, old]);
@@ -79,7 +79,7 @@ fn equal_names_of_files_without_subject_are_reported_where_components_are_read()
 
 #[test]
 fn the_same_content_twice_sets_nothing_aside() {
-    let world = World::new();
+    let world = with_advisory();
     let bom = bom("shop", &[LEFT_PAD]);
     world.audit(None, &[sbom("a.json", &bom), sbom("a.json", &bom)]);
     assert_eq!(warnings(&world), [""; 0]);
@@ -90,7 +90,7 @@ fn the_same_content_twice_sets_nothing_aside() {
 
 #[test]
 fn a_document_without_components_replaces_none_that_has_some() {
-    let world = World::new();
+    let world = with_advisory();
     let mut empty = bom("shop", &[""; 0]);
     empty["dependencies"] = json!([]);
     world.audit(None, &[sbom("b.json", &empty), sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
@@ -108,7 +108,7 @@ fn a_document_without_components_replaces_none_that_has_some() {
 
 #[test]
 fn an_sbom_that_the_next_audit_has_not_is_reported() {
-    let world = World::new();
+    let world = with_advisory();
     let front = || sbom("front.json", &bom("front", &["pkg:npm/front@1"]));
     world.audit(None, &[front(), sbom("back.json", &bom("back", &["pkg:npm/back@1"]))]);
     assert_eq!(warnings(&world), [""; 0]);

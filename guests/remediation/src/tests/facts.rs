@@ -8,14 +8,16 @@ use serde_json::{Value, json};
 use super::world::REPOSITORY;
 use crate::{create, predicate};
 
-/// Format and content of the files that the audit imports: one for each part, without findings.
-const FILES: [(&str, &str); 3] = [
+/// Format and content of the files that the audit imports: one for each part, without findings, and
+/// an advisory, because nothing is compared without any.
+const FILES: [(&str, &str); 4] = [
     ("sarif", r#"{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[]}]}"#),
     (
         "cyclonedx",
         r#"{"bomFormat":"CycloneDX","specVersion":"1.5","version":1,"components":[
             {"type":"library","name":"left-pad","purl":"pkg:npm/left-pad@1.0.0"}]}"#,
     ),
+    ("osv", r#"{"id":"OSV-1","modified":"2026-01-01T00:00:00Z","affected":[]}"#),
     ("path_list", "src/a.rs\n"),
 ];
 

@@ -277,8 +277,9 @@ pub(crate) struct Audit {
     inputs: Vec<AuditInputFile>,
     /// Results of the audit; empty until it has ended. `findings`, `dependencies` and `ownership`
     /// are present if that part succeeded. They lack members for which nothing was read: all of
-    /// `findings` without a scan, all of `dependencies` without an SBOM or if one was refused, and
-    /// `ownership.unowned` without paths.
+    /// `findings` without a scan, or if one failed or was refused, all of `dependencies` without an
+    /// SBOM or if one was refused, its `vulnerable` and `advisories` while the workspace has no
+    /// advisories, and `ownership.unowned` without paths or if not all findings were read.
     facts: Map<String, Value>,
 }
 

@@ -79,21 +79,21 @@ fn take_in(
 }
 
 impl AreaResultPayload {
-    /// Returns the facts of a part of an audit; none if nothing supports them. For predicates, zero
-    /// would mean that something was checked and is clean.
+    /// Returns the facts of a part of an audit; none if nothing supports them, if files were
+    /// refused, or if scans failed. For predicates, zero would mean that something was checked and
+    /// is clean.
     fn supported_facts(&self, part: &str) -> Map<String, Value> {
-        let is_zero = |count: &str| self.counts.get(count) == Some(&0);
-        let is_unsupported = match part {
+        let count = |name: &str| self.counts.get(name).copied();
+        let is_zero = |name: &str| count(name) == Some(0);
+        let is_partial = count("refused").max(count("failed")) > Some(0);
+        let is_unread = match part {
             // No scan, and no finding of an earlier one.
             "findings" => is_zero("runs") && self.facts.get("total") == Some(&json!(0)),
-            // No SBOM and no inventory of an earlier one, or an SBOM whose components are unknown.
-            "dependencies" => {
-                let is_refused = self.counts.get("refused").is_some_and(|count| *count > 0);
-                is_refused || (is_zero("sboms") && is_zero("components"))
-            }
+            // No SBOM and no inventory of an earlier one.
+            "dependencies" => is_zero("sboms") && is_zero("components"),
             _ => false,
         };
-        if is_unsupported {
+        if is_unread || is_partial {
             return Map::new();
         }
         let mut facts = self.facts.clone();
@@ -195,6 +195,8 @@ mod tests {
             ("findings", json!({ "runs": 0 }), &none, false),
             ("findings", json!({ "runs": 1 }), &none, true),
             ("findings", json!({ "runs": 0 }), &some, true),
+            ("findings", json!({ "runs": 1, "refused": 0, "failed": 1 }), &some, false),
+            ("findings", json!({ "runs": 1, "refused": 1, "failed": 0 }), &some, false),
             ("dependencies", json!({ "sboms": 0, "components": 0 }), &none, false),
             ("dependencies", json!({ "sboms": 0, "components": 2, "refused": 0 }), &some, true),
             ("dependencies", json!({ "sboms": 1, "components": 0, "refused": 0 }), &none, true),
