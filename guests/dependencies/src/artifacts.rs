@@ -9,7 +9,7 @@ use crate::sbom::{self, Sbom, SbomSubject};
 
 /// Version of the code that reads uploaded files. Increment it when the results change, so that
 /// files are read again and replace what an earlier version stored.
-pub(crate) const READER: u32 = 6;
+pub(crate) const READER: u32 = 7;
 
 /// Result of reading an uploaded file. The document's id is the lower-case hex SHA-256 of the file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -123,7 +123,11 @@ pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailu
     let (subject, tool) = (document.subject(&subjects), document.tool());
     let links = DependencyLinks::of(document.relationships.0);
     let mut packages = document.packages.0;
-    packages.retain(|package| !subjects.contains(package.id.as_ref()));
+    let is_subject = |package: &Package<'_>| subjects.contains(package.id.as_ref());
+    // Several described packages are the content of the document, not one product.
+    if packages.iter().filter(|package| is_subject(package)).count() == 1 {
+        packages.retain(|package| !is_subject(package));
+    }
     Ok(Sbom::new(ParsedSbom {
         format: Format::Spdx,
         spec_version: name(&document.spdx_version),
@@ -243,8 +247,12 @@ impl Package<'_> {
         let mut versions = versions.into_iter().flatten();
         let hash = versions.clone().find(|version| version.starts_with("sha256:"));
         let references = std::iter::once(self.id.as_ref()).chain(self.purl());
+        let key: &str = match self.primary_package_purpose.as_deref() {
+            Some("CONTAINER") => SbomSubject::image_name(&self.name),
+            _ => &self.name,
+        };
         SbomSubject {
-            key: purl.as_ref().map_or_else(|| bounded(&self.name), |p| p.package().to_string()),
+            key: purl.as_ref().map_or_else(|| bounded(key), |p| p.package().to_string()),
             name: bounded(&self.name),
             is_weak: purl.is_none() && (self.is_file() || SbomSubject::is_place(&self.name)),
             version: versions.next().filter(|version| !version.is_empty()).map(bounded),

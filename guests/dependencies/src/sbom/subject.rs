@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 #[schemars(rename = "Subject")]
 pub(crate) struct SbomSubject {
     /// Key that all versions of the product share: the purl without version; without a purl, the
-    /// name.
+    /// name, for an image without tag and digest.
     pub(crate) key: String,
     /// Name of the product that the document describes, with its group.
     pub(crate) name: String,
@@ -40,9 +40,19 @@ impl SbomSubject {
         name.starts_with(['/', '\\']) || name.chars().all(|c| matches!(c, '.' | '/' | '\\'))
     }
 
+    /// Returns the name of an image without its tag and digest, which each build changes. An image
+    /// id (`sha256:…`) is returned whole.
+    pub(super) fn image_name(reference: &str) -> &str {
+        let from = reference.rfind('/').map_or(0, |at| at + 1);
+        match reference[from..].split([':', '@']).next() {
+            Some("" | "sha256") | None => reference,
+            Some(name) => &reference[..from + name.len()],
+        }
+    }
+
     /// Whether both documents' subjects are certainly the same product, in any version.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        let has_no_purl = |subject: &Self| subject.key == subject.name;
+        let has_no_purl = |subject: &Self| !subject.key.starts_with("pkg:");
         let named = self.name == other.name && (has_no_purl(self) || has_no_purl(other));
         !self.is_weak && !other.is_weak && (self.key == other.key || named)
     }

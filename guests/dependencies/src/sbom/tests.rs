@@ -160,6 +160,38 @@ fn spdx_dependencies_go_either_way() {
 }
 
 #[test]
+fn several_packages_that_an_spdx_document_describes_are_components() {
+    let packages = json!([spdx_package("root"), spdx_package("a"), spdx_package("b")]);
+    let about_a = ["SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-a"];
+    let sbom = spdx(packages, &[about_a, ["SPDXRef-a", "DEPENDS_ON", "SPDXRef-b"]]);
+    let names: Vec<String> = sbom.components(0..9).into_iter().map(|one| one.name).collect();
+    assert_eq!(names, ["root", "a", "b"]);
+    assert_eq!(sbom.subject.expect("a subject").key, "shop");
+}
+
+#[test]
+fn tag_and_digest_of_an_image_without_purl_are_not_part_of_the_subject() {
+    for (name, key) in [
+        ("registry:5000/shop/app:1f2e", "registry:5000/shop/app"),
+        ("app:1@sha256:47fe", "app"),
+        ("shop/app", "shop/app"),
+        ("sha256:47fe", "sha256:47fe"),
+    ] {
+        let subject = |kind: &str| {
+            let component = json!({ "type": kind, "name": name });
+            let sbom = cyclonedx(json!({ "metadata": { "component": component } }));
+            sbom.expect("a bill").subject.expect("a subject").key
+        };
+        assert_eq!((subject("container").as_str(), subject("application").as_str()), (key, name));
+        let mut image = spdx_package("root");
+        image["name"] = json!(name);
+        image["primaryPackagePurpose"] = json!("CONTAINER");
+        let sbom = spdx(json!([image, spdx_package("a")]), &[]);
+        assert_eq!(sbom.subject.expect("a subject").key, key);
+    }
+}
+
+#[test]
 fn the_type_of_an_spdx_reference_may_be_a_uri() {
     let mut package = spdx_package("a");
     package["externalRefs"] = json!([{

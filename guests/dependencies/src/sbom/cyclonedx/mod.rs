@@ -122,8 +122,12 @@ fn subject(root: &ComponentItem<'_>) -> SbomSubject {
     let mut versions = versions.into_iter().flatten().filter(|version| !version.is_empty());
     let digest = versions.clone().find(|version| version.starts_with("sha256:"));
     let references = root.bom_ref.iter().map(|reference| &reference.0).chain(&root.purl);
+    let key: &str = match root.kind {
+        ComponentType::Container => SbomSubject::image_name(&name),
+        _ => &name,
+    };
     SbomSubject {
-        key: purl.as_ref().map_or(bounded(&name), |purl| purl.package().to_string()),
+        key: purl.as_ref().map_or(bounded(key), |purl| purl.package().to_string()),
         is_weak: purl.is_none()
             && (root.kind == ComponentType::File || SbomSubject::is_place(&name)),
         version: versions.next().map(bounded),
