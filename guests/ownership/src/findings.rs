@@ -54,14 +54,21 @@ pub(crate) fn open(
 }
 
 /// Maximum number of findings whose paths are read.
-const MOST_ASKED: usize = 5_000;
+pub(crate) const MOST_ASKED: usize = 5_000;
 
-/// Returns the paths of all findings of a repository, without duplicates.
-pub(crate) fn paths(scope: &Scope, repository_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
+/// Returns the paths of a repository's findings, without duplicates, and whether these are the
+/// paths of all findings.
+pub(crate) fn paths(
+    scope: &Scope,
+    repository_id: Uuid,
+) -> Result<(BTreeSet<String>, bool), DocumentError> {
     let mut paths = BTreeSet::new();
     let findings = scope.documents::<Finding>().query().equals("repository_id", repository_id);
-    for finding in findings.limit(STEP).all().take(MOST_ASKED) {
+    for (at, finding) in findings.limit(STEP).all().enumerate() {
+        if at == MOST_ASKED {
+            return Ok((paths, false));
+        }
         paths.extend(finding?.value.paths);
     }
-    Ok(paths)
+    Ok((paths, true))
 }

@@ -13,7 +13,7 @@ use crate::codeowners::{
     Codeowners, Dialect, MOST_BYTES, ParseError, PathCounts, Warning, from_root, hidden_for_sure,
     is_kubernetes_owners, listed, parse,
 };
-use crate::findings;
+use crate::findings::{self, MOST_ASKED};
 
 /// Number of bytes of the list of paths that one step of the import reads.
 const STEP_BYTES: u32 = 512 * 1024;
@@ -37,6 +37,9 @@ pub(crate) struct ImportOwnershipJob {
     /// there is a list of paths.
     #[serde(default)]
     after: Option<String>,
+    /// Whether the repository has more findings than those whose paths are counted.
+    #[serde(default)]
+    is_partial: bool,
     tally: PathCounts,
 }
 
@@ -44,7 +47,8 @@ job!(ImportOwnershipJob, "import_ownership");
 
 impl ImportOwnershipJob {
     pub(super) fn of(audit_id: Uuid) -> Self {
-        Self { audit_id, offset: 0, after: None, tally: PathCounts::default() }
+        let tally = PathCounts::default();
+        Self { audit_id, offset: 0, after: None, is_partial: false, tally }
     }
 }
 
@@ -74,7 +78,10 @@ enum ImportStatus {
 struct OwnershipFacts {
     rules: u64,
     paths: u64,
-    unowned: u64,
+    /// Number of paths without owners; `None` if not all findings were read, because for
+    /// predicates, zero would mean that all have owners.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unowned: Option<u64>,
 }
 
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnershipJob) -> JobResult<ImportOwnershipJob> {
@@ -90,7 +97,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnershipJob) -> JobResult<Import
         None => count_paths_of_findings(ctx, &mut job, source.repository_id, &opened.file)?,
     };
     if is_done {
-        return finish(ctx, &mut source, opened, &job.tally);
+        return finish(ctx, &mut source, opened, &job);
     }
     Ok(Outcome::Continue(job))
 }
@@ -121,7 +128,8 @@ fn count_paths_of_findings(
     file: &Codeowners,
 ) -> Result<bool, JobError> {
     let most = if file.rule_count() > MANY_RULES { SMALL_STEP_PATHS } else { STEP_PATHS };
-    let paths = findings::paths(ctx, repository_id)?;
+    let (paths, is_whole) = findings::paths(ctx, repository_id)?;
+    job.is_partial = !is_whole;
     let after = job.after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let mut left = paths.range::<str, _>((after, Bound::Unbounded));
     let next: Vec<&String> = left.by_ref().take(most).collect();
@@ -206,9 +214,16 @@ fn finish(
     ctx: &JobCtx,
     source: &mut Stored<StoredSource>,
     opened: ReadOutcome,
-    tally: &PathCounts,
+    ImportOwnershipJob { is_partial, tally, .. }: &ImportOwnershipJob,
 ) -> JobResult<ImportOwnershipJob> {
-    let warnings = warnings(source, &opened, tally);
+    let mut warnings = warnings(source, &opened, tally);
+    if *is_partial {
+        let warning = format!(
+            "The repository has more than {MOST_ASKED} findings, of which only {MOST_ASKED} were \
+             read, so the audit has no fact `ownership.unowned`. Upload a path list."
+        );
+        warnings.insert(0, warning);
+    }
     source.state = SourceImportPhase::Imported;
     source.source_status = opened.status;
     source.dialect =
@@ -223,11 +238,11 @@ fn finish(
         source.errors = vec![ImportError { upload_id: input.upload_id, code, detail }];
     }
     ctx.documents().replace(source)?;
-    ctx.publish(imported_event(source));
+    ctx.publish(imported_event(source, *is_partial));
     Ok(Outcome::Done)
 }
 
-fn imported_event(source: &Stored<StoredSource>) -> OwnershipImported {
+fn imported_event(source: &Stored<StoredSource>, is_partial: bool) -> OwnershipImported {
     let (rules, paths, unowned) = (source.rules, source.paths, source.unowned);
     OwnershipImported {
         audit_id: source.uuid(),
@@ -236,7 +251,7 @@ fn imported_event(source: &Stored<StoredSource>) -> OwnershipImported {
             _ => ImportStatus::Succeeded,
         },
         counts: BTreeMap::from([("rules", rules), ("paths", paths), ("unowned", unowned)]),
-        facts: OwnershipFacts { rules, paths, unowned },
+        facts: OwnershipFacts { rules, paths, unowned: (!is_partial).then_some(unowned) },
         warnings: source.warnings.clone(),
         errors: source.errors.clone(),
     }

@@ -11,12 +11,13 @@ use area_sdk::{BlobError, Scope};
 use crate::codeowners::{Codeowners, Dialect, MOST_BYTES, parse};
 
 /// Text for the OpenAPI document: how audits import CODEOWNERS files.
-pub(crate) const DESCRIPTION: &str = "An audit takes the newest CODEOWNERS file of each place \
-    among its uploads, and of these the one its host reads: GitHub looks at `.github/`, the root \
-    and `docs/`, GitLab at the root, `docs/` and `.gitlab/`; files that are not called CODEOWNERS \
-    come last. The dialect follows from the place, else from the repository's `provider`, else \
-    from the content, with a warning: a file with sections, exclusions or roles is GitLab's. \
-    Other dialects, such as Bitbucket's, are not supported.\n\n\
+pub(crate) const DESCRIPTION: &str = "Of its uploads, an audit takes the CODEOWNERS files of the \
+    newest one's commit, or those of the hour before it if a commit is unknown, and of these the \
+    one its host reads: GitHub looks at `.github/`, the root and `docs/`, GitLab at the root, \
+    `docs/` and `.gitlab/`; files that are not called CODEOWNERS come last. A warning names the \
+    files that are not read. The dialect follows from the place, else from the repository's \
+    `provider`, else from the content, with a warning: a file with sections, exclusions or roles \
+    is GitLab's. Other dialects, such as Bitbucket's, are not supported.\n\n\
     GitHub's dialect: the last rule that matches a path decides. GitLab's: in each section the \
     last one, `!` excludes for good within its section, and owners of optional sections come \
     last. A rule without owners leaves what it matches unowned, but in a GitLab section with \

@@ -91,8 +91,10 @@ fn what_is_called_codeowners_comes_before_what_is_not() {
     assert_eq!(
         told["warnings"],
         json!([
-            ".github/web.CODEOWNERS is not read: docs/CODEOWNERS comes first.",
-            ".github/rules.txt is not read: docs/CODEOWNERS comes first.",
+            ".github/web.CODEOWNERS is not read: docs/CODEOWNERS has the better name. Give the \
+             file that counts the name CODEOWNERS.",
+            ".github/rules.txt is not read: docs/CODEOWNERS has the better name. Give the file \
+             that counts the name CODEOWNERS.",
         ])
     );
 }
@@ -165,13 +167,12 @@ fn the_host_s_place_comes_first_and_the_newest_of_it() {
     ];
     let told = report(&host, &inputs);
     assert_eq!(source(&host)["source_sha256"], inputs[3]["content_sha256"]);
-    assert_eq!(
-        told["warnings"],
-        json!([
-            "CODEOWNERS is not read: .github/CODEOWNERS comes first.",
-            ".gitlab/CODEOWNERS is not read: .github/CODEOWNERS comes first.",
-        ])
-    );
+    let warnings = told["warnings"].as_array().expect("warnings");
+    assert_eq!(warnings.len(), 2);
+    for (warning, name) in warnings.iter().zip(["CODEOWNERS", ".gitlab/CODEOWNERS"]) {
+        let expected = format!("{name} is not read: .github/CODEOWNERS comes first. If");
+        assert!(warning.as_str().is_some_and(|text| text.starts_with(&expected)), "{warning}");
+    }
 
     let repository = json!({ "name": "acme/web", "provider": "gitlab" });
     host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
@@ -179,6 +180,32 @@ fn the_host_s_place_comes_first_and_the_newest_of_it() {
     run_jobs(&host);
     assert_eq!(source(&host)["source_path"], "CODEOWNERS");
     assert_eq!(source(&host)["dialect"], "gitlab");
+}
+
+#[test]
+fn a_moved_file_counts_at_its_new_place() {
+    for (seconds, commits, expected) in [
+        (3_601, [None, None], "CODEOWNERS"),
+        (3_600, [None, None], ".github/CODEOWNERS"),
+        (1, [Some("b"), Some("a")], "CODEOWNERS"),
+        (9_999, [Some("a"), Some("a")], ".github/CODEOWNERS"),
+        (9_999, [None, Some("a")], "CODEOWNERS"),
+    ] {
+        let host = host();
+        let mut inputs = [
+            input(&host, "code_owners", "CODEOWNERS", "* @new\n"),
+            input(&host, "code_owners", ".github/CODEOWNERS", "* @former\n"),
+            input(&host, "path_list", "p", "a\n"),
+        ];
+        inputs[0]["ready_at"] = json!(START.plus_seconds(seconds));
+        for (input, commit) in inputs.iter_mut().zip(commits) {
+            input["commit_sha"] = json!(commit);
+        }
+        let told = report(&host, &inputs);
+        assert_eq!(source(&host)["source_path"], expected, "{seconds} {commits:?}");
+        let warning = told["warnings"][0].as_str().expect("a warning");
+        assert!(warning.contains("is not read") && warning.contains("an hour"), "{warning}");
+    }
 }
 
 #[test]
@@ -259,6 +286,24 @@ fn paths_of_many_findings_are_held_against_many_rules_in_steps() {
     assert_eq!(run_jobs(&host), 2);
     let facts = json!({ "rules": 2_001, "paths": 1_001, "unowned": 1_000 });
     assert_eq!(last_report(&host)["facts"], facts);
+}
+
+#[test]
+fn unowned_is_no_fact_if_not_all_findings_are_read() {
+    let host = host();
+    for (most, is_whole) in [(5_000, true), (5_001, false)] {
+        for id in if is_whole { 1..=most } else { most..=most } {
+            finding(&host, id, &["a"], None);
+        }
+        let audit = Uuid::from_u128(most);
+        start_audit_as(&host, audit, &[input(&host, "code_owners", "CODEOWNERS", "* @a\n")]);
+        host.advance(240);
+        run_jobs(&host);
+        let told = host.events().pop().expect("an event").data;
+        assert_eq!(told["facts"].get("unowned").is_some(), is_whole, "{told}");
+        let has_warning = told["warnings"].to_string().contains("more than 5000 findings");
+        assert_ne!(has_warning, is_whole, "{told}");
+    }
 }
 
 #[test]
