@@ -56,8 +56,12 @@ pub(crate) enum AnswerSupport {
 }
 
 /// A stored citation.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredCitation {
+    /// Whether this is about a further subject or kind of the evidence of the citation with the
+    /// same position. Former versions stored only the newest record's subject and kind.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_further: bool,
     pub(crate) questionnaire_id: Uuid,
     pub(crate) question_id: Uuid,
     pub(crate) position: u32,
@@ -123,6 +127,12 @@ impl StoredCitation {
         if self.report_id.is_some_and(|report| report != newer) && self.superseded_at.is_none() {
             self.superseded_at = Some(at);
         }
+    }
+
+    /// Merges the state of a further subject of the citation: the worse one counts.
+    fn merge(&mut self, further: &Self) {
+        self.confirmed_at = self.confirmed_at.min(further.confirmed_at);
+        self.other_content_at = self.other_content_at.max(further.other_content_at);
     }
 
     fn status(&self, now: Timestamp) -> CitationStatus {
@@ -196,9 +206,16 @@ pub(crate) fn of(scope: &Scope, questions: &[Uuid]) -> Result<BTreeMap<Uuid, Vec
     }
     let stored = scope.documents::<StoredCitation>().query();
     let stored = stored.one_of("question_id", questions.iter().copied());
-    for citation in stored.ascending("position").limit(1000).list()? {
-        let question = citation.question_id;
-        found.entry(question).or_default().push(citation.value.view(scope.now()));
+    let all: Result<Vec<_>, _> = stored.ascending("position").limit(1000).all().collect();
+    let place = |one: &StoredCitation| (one.question_id, one.position);
+    let (further, citations): (Vec<_>, Vec<_>) =
+        all?.into_iter().map(|citation| citation.value).partition(|one| one.is_further);
+    let mut merged: BTreeMap<_, Vec<StoredCitation>> = BTreeMap::new();
+    further.into_iter().for_each(|one| merged.entry(place(&one)).or_default().push(one));
+    for mut citation in citations {
+        let further = merged.get(&place(&citation));
+        further.into_iter().flatten().for_each(|one| citation.merge(one));
+        found.entry(citation.question_id).or_default().push(citation.view(scope.now()));
     }
     Ok(found)
 }

@@ -1,5 +1,7 @@
 //! Creates citations. Reads every cited source and stores data of the source, not of the client.
 
+use std::collections::BTreeSet;
+
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 use area_sdk::text::{first_line, truncate_chars};
@@ -49,8 +51,11 @@ pub(crate) fn cite(
         citation.position = position;
         citation.questionnaire_id = questionnaire_id;
         citation.question_id = question_id;
-        hold_against_news(ctx, &mut citation)?;
-        made.push((ctx.new_id(), citation));
+        let further = further(&citation, &sources.evidence);
+        for mut citation in std::iter::once(citation).chain(further) {
+            hold_against_news(ctx, &mut citation)?;
+            made.push((ctx.new_id(), citation));
+        }
     }
     ctx.documents().create_all(made.iter().map(|(id, citation)| (id, citation)))?;
     Ok(())
@@ -92,6 +97,7 @@ fn kept(ctx: &Ctx, new: &NewCitation, sources: &CitedEvidenceAndAudit) -> Result
     evidence_ids.sort_unstable();
     evidence_ids.dedup();
     Ok(StoredCitation {
+        is_further: false,
         questionnaire_id: Uuid::nil(),
         question_id: Uuid::nil(),
         position: 0,
@@ -114,6 +120,25 @@ fn kept(ctx: &Ctx, new: &NewCitation, sources: &CitedEvidenceAndAudit) -> Result
         quote_found: found(new.quote.as_deref(), &sources.evidence),
         title: title(ctx, new, sources)?,
     })
+}
+
+/// Returns what to store for each further subject and kind of a citation's evidence, so that newer
+/// evidence about it is found too. `evidence` is sorted newest first.
+fn further(citation: &StoredCitation, evidence: &[Stored<EvidenceRecord>]) -> Vec<StoredCitation> {
+    let mut seen = BTreeSet::new();
+    let newest = evidence.iter().filter(|record| seen.insert((&record.subject_key, &record.kind)));
+    let others = newest.skip(1).map(|record| StoredCitation {
+        is_further: true,
+        kind: Some(record.kind.clone()),
+        report_id: None,
+        repository_id: None,
+        source_key: record.subject_key.clone(),
+        content_sha256: Some(record.content_sha256.clone()),
+        observed_at: record.observed_at,
+        confirmed_at: record.observed_at,
+        ..citation.clone()
+    });
+    others.collect()
 }
 
 /// Returns the title from the client, or one derived from the source.

@@ -15,6 +15,9 @@ use crate::rows::{DELIMITERS, Row, Rows, is_blank};
 /// Maximum number of column names that a refusal or a warning lists.
 pub(crate) const MOST_LISTED: usize = 30;
 
+/// A blank column name in [`Header::names`].
+pub(crate) const UNNAMED: &str = "\"\"";
+
 /// Indexes, from 0, of the columns of a questionnaire file with questions, references and answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ColumnIndexes {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::formula;
-use crate::header::{self, ColumnIndexes, Header, MOST_LISTED};
+use crate::header::{self, ColumnIndexes, Header, MOST_LISTED, UNNAMED};
 use crate::refused::FileRefusal;
 use crate::rows::{Row, Rows, is_blank};
 use crate::text;
@@ -206,6 +206,25 @@ impl QuestionnaireParser {
         });
     }
 
+    /// Warns of filled columns without a name after the answer column: a table with a column for
+    /// each of "Yes" and "No" may name only the first.
+    fn tell_unnamed(&mut self, header: &Header) {
+        let Some(answer) = self.columns.answer else { return };
+        let after = header.names.iter().enumerate().skip(answer + 1);
+        let unnamed = after.take_while(|(_, name)| *name == UNNAMED).map(|(at, _)| at);
+        let filled = unnamed.filter(|at| self.untaken.contains(at)).take(MOST_LISTED);
+        let numbers: Vec<String> = filled.map(|at| (at + 1).to_string()).collect();
+        if !numbers.is_empty() {
+            self.warn(format!(
+                "Row {}: columns without a name follow the one with answers. The ignored ones are \
+                {}; if they have answers, such as a mark for \"No\", write these into the column \
+                with answers.",
+                header.row,
+                numbers.join(", ")
+            ));
+        }
+    }
+
     /// Returns the warnings about the row of a question in the file.
     fn judge(&mut self, row: &Row, question: &ImportedQuestion) -> Vec<String> {
         let number = row.number;
@@ -256,6 +275,7 @@ impl QuestionnaireParser {
             return Err(FileRefusal::new(message, "Split it into several questionnaires."));
         }
         self.tell_untaken(header);
+        self.tell_unnamed(header);
         if self.unlisted > 0 {
             let more = format!("{} more warnings are not listed here.", self.unlisted);
             self.warnings.push(more);
@@ -391,6 +411,16 @@ mod tests {
             assert!(warnings[0].contains(&format!("such names are {named};")), "{warnings:?}");
         }
         assert_eq!(imported("ID,Question,Answer,Vendor Answer\n1,A?,Yes,\n").warnings, [""; 0]);
+    }
+
+    #[test]
+    fn columns_without_a_name_after_the_answers_are_named() {
+        let head = "ID,Consensus Assessment Questions,Consensus Assessment Answers,,,Notes\n";
+        let below = ",,Yes,No,Not Applicable,\n1,One?,X,,,\n2,Two?,,X,,why\n";
+        let warnings = imported(&format!("{head}{below}")).warnings;
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(warnings[1].contains("The ignored ones are 4;"), "{warnings:?}");
+        assert_eq!(imported(&format!("{head}1,One?,Yes,,,why\n")).warnings, [""; 0]);
     }
 
     #[test]

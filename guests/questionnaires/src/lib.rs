@@ -241,8 +241,8 @@ const ANSWERING: &str = "Absent members keep their values; null deletes `answer`
     from these, not from the request. `content_sha256`, `source_key` and `observed_at` are those \
     of the newest evidence named, `report_revision` is the audit's version. Its `status` is \
     `current`, `aged` (not confirmed by evidence of the same content for 90 days) or `superseded` \
-    (newer evidence of the same kind about the same subject has other content, or the repository \
-    has a newer completed audit); the latter two are `stale`.\n\n\
+    (newer evidence of the kind and about the subject of any evidence named has other content, or \
+    the repository has a newer completed audit); the latter two are `stale`.\n\n\
     `answer_basis` is `supported` if there are citations and all are current, `partial` if some \
     are, otherwise `unsupported`.";
 

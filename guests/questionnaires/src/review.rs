@@ -206,6 +206,36 @@ mod tests {
     }
 
     #[test]
+    fn evidence_about_each_cited_subject_counts() {
+        let host = FakeHost::new(crate::area());
+        let backups = |id: u128, content: &str, at: Timestamp| {
+            let record = json!({
+                "kind": "policy", "subject_key": "backups", "content_sha256": content,
+                "observed_at": at, "envelope_id": Uuid::from_u128(id),
+            });
+            let id = Uuid::from_u128(id);
+            host.put_document("evidence.records", &id.to_string(), record);
+            id
+        };
+        let older = backups(2, "a", host.now());
+        host.advance(60);
+        observe(&host, EVIDENCE, 1, "a", host.now());
+        let made = three(&host);
+        let cited = json!([{ "evidence_ids": [EVIDENCE, older] }]);
+        answer(&host, &made, 0, json!({ "answer": "Yes", "citations": cited }));
+        assert_eq!(standing(&host, &made), (vec![json!("current")], json!("supported")));
+        for (id, content, status) in [(3, "b", "superseded"), (4, "a", "current")] {
+            host.advance(60);
+            backups(id, content, host.now());
+            accepted(&host, id, host.now());
+            assert_eq!(standing(&host, &made).0, [status], "{content}");
+        }
+        backups(5, "b", host.now().plus_seconds(60));
+        answer(&host, &made, 0, json!({ "citations": cited }));
+        assert_eq!(standing(&host, &made).0, ["superseded"], "old news are seen at once");
+    }
+
+    #[test]
     fn many_citations_are_compared_page_by_page() {
         let host = FakeHost::new(crate::area());
         observe(&host, EVIDENCE, 1, "a", host.now());
