@@ -1,23 +1,22 @@
 //! Renewal of the snapshot. The host merges the events of a workspace: one job renews the snapshot
-//! after all events until then. Three events are named, because their data is needed; they request
-//! a renewal one to two seconds later, and requests for the same full second are merged.
+//! after all events until then. Three events are named, because their data is needed; their
+//! deliveries enqueue the job that the host enqueues for the others, so they are merged with them.
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, JobOptions, MERGED_EVENTS, Scope};
+use area_sdk::{EventDelivery, JobOptions, MERGED_EVENTS};
 
 use crate::{ingestions, repositories, snapshots};
 
 /// Maximum number of repositories whose audits one step reads.
 const STEP: usize = 100;
 
-/// Job that computes the workspace context and stores it as a snapshot if it has changed.
+/// Job of former versions that renews the snapshot; some may still wait.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RenewSnapshotJob {}
 
 job!(RenewSnapshotJob, "renew_context");
 
-/// Job that renews the snapshot of the workspace context after events whose data this area does not
-/// read.
+/// Job that computes the workspace context and stores it as a snapshot if it has changed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct MergedEventsJob {}
 
@@ -42,18 +41,12 @@ pub(crate) fn heard(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
         }
         _ => {}
     }
-    ask(ctx);
+    // Without a key: a renewal that runs may have read before this call commits, and its key would
+    // suppress this job. A run of merged events removes only jobs that were committed before it.
+    let second = ctx.now().unix_seconds() + 1;
+    let at = Some(Timestamp(second.saturating_mul(1_000_000)));
+    ctx.enqueue_with(&MergedEventsJob {}, JobOptions { at, ..JobOptions::default() });
     Ok(Outcome::Done)
-}
-
-/// Requests a renewal at the second full second from now. At the next one, this call may not have
-/// committed yet. Its request would then be merged with a renewal that runs already, without its
-/// data.
-fn ask(scope: &Scope) {
-    let second = scope.now().unix_seconds() + 2;
-    let at = Timestamp(second.saturating_mul(1_000_000));
-    let later = JobOptions { at: Some(at), resource: None, dedupe_key: Some(second.to_string()) };
-    scope.enqueue_with(&RenewSnapshotJob {}, later);
 }
 
 pub(crate) fn run<J>(ctx: &JobCtx, job: J) -> JobResult<J> {

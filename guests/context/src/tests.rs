@@ -2,7 +2,7 @@
 
 use area_sdk::testing::{FakeHost, Request, START, USER};
 use area_sdk::wit::assurance::area::types::ProblemKind;
-use area_sdk::{Timestamp, Uuid};
+use area_sdk::{MERGED_EVENTS, Timestamp, Uuid};
 use serde_json::{Value, json};
 
 const WEB: Uuid = Uuid::from_u128(0x11);
@@ -325,17 +325,19 @@ fn what_is_so_again_has_the_same_id_again() {
 }
 
 #[test]
-fn many_events_ask_for_one_renewal() {
+fn every_named_event_asks_for_a_renewal_that_the_host_merges_with_others() {
     let host = host();
-    for n in 0..50 {
-        host.deliver(Uuid::from_u128(n), "note.created", json!({})).expect("heard");
+    for name in ["audit.completed", "audit.completed", "evidence_envelope.rejected"] {
+        let data = json!({ "audit_id": AUDIT, "connector_run_id": RUN });
+        host.deliver(Uuid::from_u128(1), name, data).expect("heard");
     }
-    assert_eq!(host.jobs().len(), 1);
-    let due = host.jobs()[0].available_at.expect("a time");
-    assert!(due > START.plus_seconds(1), "a call that crosses a full second has committed");
-    host.advance(1);
-    host.deliver(Uuid::from_u128(99), "note.created", json!({})).expect("heard");
-    assert_eq!(host.jobs().len(), 2);
+    let jobs = host.jobs();
+    // None of them is suppressed by a renewal that runs and may have read before their commit.
+    assert_eq!(jobs.len(), 3);
+    for job in jobs {
+        assert_eq!((job.kind.as_str(), job.resource, job.dedupe_key), (MERGED_EVENTS, None, None));
+        assert_eq!(job.available_at, Some(START.plus_seconds(1)));
+    }
 }
 
 #[test]

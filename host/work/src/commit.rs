@@ -27,6 +27,7 @@ impl UnitOfWork {
     /// [`Error::KeyTaken`] takes precedence over every other conflict: if the idempotency key is
     /// taken meanwhile, the same request already has a response.
     pub async fn commit(mut self, end: CommitAdditions) -> Result<(), Error> {
+        self.check_queues().await?;
         let reading = std::mem::replace(&mut self.reading, ReadTransactionState::Broken);
         if matches!(reading, ReadTransactionState::Broken) {
             return Err(Error::RunAgain);
@@ -38,7 +39,6 @@ impl UnitOfWork {
         let mut effects = self.effects(checked);
         let response = end.reply.as_ref().and_then(|reply| reply.body.as_ref());
         let bytes = self.check_quota(&effects)? + response.map_or(0, |body| body.len() as u64);
-        self.check_queues(&effects)?;
         self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
         effects.job_ends = end.jobs;
@@ -159,18 +159,29 @@ impl UnitOfWork {
         Ok(new + updates.map(|update| update.body.len() as u64).sum::<u64>())
     }
 
-    /// Refuses a request that adds jobs to an area's full queue. A job is not refused here: it
-    /// ends, and so makes room, and its area's own limit applies when it enqueues.
-    fn check_queues(&self, effects: &Effects) -> Result<(), Error> {
+    /// Refuses a request that adds jobs to an area's full queue. An event adds none if no document
+    /// requests it. A job is not refused here: it ends, and so makes room, and its area's own limit
+    /// applies when it enqueues.
+    async fn check_queues(&mut self) -> Result<(), Error> {
         if self.spec.in_job {
             return Ok(());
         }
-        let requested = effects.deliveries.iter().map(|one| &one.job);
-        let mut areas = effects.jobs.iter().chain(requested).map(|job| &job.area);
-        match areas.find(|area| self.has_full_queue(area)) {
-            Some(area) => Err(Error::QueueFull(area.clone())),
-            None => Ok(()),
+        if let Some(job) = self.jobs.iter().find(|job| self.has_full_queue(&job.area)) {
+            return Err(Error::QueueFull(job.area.clone()));
         }
+        let deliveries = std::mem::take(&mut self.deliveries);
+        let mut known = BTreeSet::new();
+        for one in &deliveries {
+            if self.has_full_queue(&one.job.area) && known.insert((&one.requests, &one.event)) {
+                let reading = self.read_apart(async |c| jobs::is_requested(c, one).await);
+                if Box::pin(reading).await? {
+                    return Err(Error::QueueFull(one.job.area.clone()));
+                }
+            }
+        }
+        drop(known);
+        self.deliveries = deliveries;
+        Ok(())
     }
 
     /// Returns whether as many of the area's jobs as permitted wait in the call's workspace, as of

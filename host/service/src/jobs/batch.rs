@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::WorkerState;
 use super::dispatch::release_lease;
+use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobFairnessKey, LeasedJob};
 use assurance_store as store;
 use assurance_store::jobs::ClaimRequest;
@@ -41,33 +42,20 @@ fn key(leased: &LeasedJob) -> UnbatchedFlowKey {
     (leased.job.area.clone(), leased.job.kind.clone(), leased.job.flow())
 }
 
-/// Claims further due jobs of the job's flow if its kind takes batches. Returns batches of jobs
-/// that run together: first the one of the given job; jobs of other kinds are in batches of their
-/// own. `lease` is for the further jobs.
-pub(super) async fn gather(
-    shared: &WorkerState,
-    leased: LeasedJob,
-    lease: Uuid,
-) -> Vec<Vec<LeasedJob>> {
+/// Claims further due jobs of the job's flow if its kind takes batches. Returns the jobs that run
+/// together, the given one first. Those of other kinds are released, because they need slots of
+/// their own. `lease` is for the further jobs.
+pub(super) async fn gather(shared: &WorkerState, leased: LeasedJob, lease: Uuid) -> Vec<LeasedJob> {
     let most = max_batch(shared, &leased);
     if most <= 1 {
-        return vec![vec![leased]];
+        return vec![leased];
     }
     let claimed = claim(shared, &leased, most - 1, lease).await.unwrap_or_default();
-    let mut batches = vec![vec![leased]];
-    for job in claimed {
-        let takes = |batch: &&mut Vec<LeasedJob>| {
-            // A job that continues runs by itself.
-            let fits =
-                |first: &LeasedJob| first.job.kind == job.job.kind && first.checkpoint.is_none();
-            batch.first().is_some_and(fits) && batch.len() < max_batch(shared, &job) as usize
-        };
-        match batches.iter_mut().find(takes) {
-            Some(batch) => batch.push(job),
-            None => batches.push(vec![job]),
-        }
-    }
-    batches
+    // A job that continues runs by itself.
+    let fits = |one: &LeasedJob| one.job.kind == leased.job.kind && one.checkpoint.is_none();
+    let (fitting, others): (Vec<_>, Vec<_>) = claimed.into_iter().partition(fits);
+    release(shared, &others).await;
+    std::iter::once(leased).chain(fitting).collect()
 }
 
 /// Returns the maximum number of jobs that run together with this job, itself included.
@@ -103,4 +91,20 @@ async fn claim(
         connection.release();
     }
     claimed
+}
+
+/// Releases claimed jobs of one flow and lease, so that free slots of their lane run them. If this
+/// fails, the search for lost jobs releases them once the lease is not in use.
+async fn release(shared: &WorkerState, jobs: &[LeasedJob]) {
+    let (deps, Some(first)) = (&shared.deps, jobs.first()) else { return };
+    let ids: Vec<JobId> = jobs.iter().map(|leased| leased.job.id).collect();
+    let (workspace, lease, now) = (first.job.workspace, first.lease, deps.clock.now());
+    let released =
+        deps.store.write(async |c| store::jobs::release_jobs(c, workspace, &ids, lease, now).await);
+    match released.await {
+        Ok(_) => deps.store.wake().wake(first.job.lane, now),
+        Err(error) => {
+            tracing::warn!(lane = %first.job.lane, %error, "cannot release claimed jobs");
+        }
+    }
 }

@@ -274,11 +274,12 @@ impl LaneDispatcher {
                 let run = Box::pin(async {
                     // In use until the further jobs have ended, too.
                     let lease = shared.leases.begin();
-                    let batches = match more {
+                    let jobs = match more {
                         true => batch::gather(&shared, job, lease.id).await,
-                        false => vec![vec![job]],
+                        false => vec![job],
                     };
-                    for jobs in batches {
+                    // `Workers::drain` releases jobs that have not begun.
+                    if !shared.stop.is_cancelled() {
                         run::run(&shared, share, jobs).await;
                     }
                 });

@@ -30,7 +30,8 @@ const MAX_CONFLICT_TIME: Duration = Duration::from_secs(10);
 const MAX_CONFLICT_PAUSE_MS: u64 = 250;
 /// Time beyond a job's timeout after which the host drops the run.
 const TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
-/// Delay of a job whose area was removed or is overloaded, in milliseconds.
+/// Delay of a job whose run failed for a reason that is not in the job, such as an overloaded or
+/// removed area, in milliseconds.
 const DEFER_MS: i64 = 1_000;
 /// Wait between two attempts to store a job's end.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -46,13 +47,19 @@ enum RunAttemptOutcome {
     LostRace,
 }
 
-/// Whether a job run that failed with this error does not count as an attempt, because neither the
-/// area nor the job caused the failure.
-fn is_temporary(error: &CallError) -> bool {
+/// Returns the delay of a job, in milliseconds, if its run failed with an error that neither the
+/// area nor the job caused, so that it does not count as an attempt; `None` for other errors. A
+/// job beyond a budget waits until a retry can succeed, at most for its lane's longest backoff.
+fn deferral_ms(error: &CallError, share: LaneConfig) -> Option<i64> {
     match error {
-        CallError::Overloaded | CallError::Replaced | CallError::OverBudget(_) => true,
-        CallError::Store(error) => is_outage(error),
-        _ => false,
+        CallError::Overloaded | CallError::Replaced => Some(DEFER_MS),
+        CallError::OverBudget(over) => {
+            let max_ms = i64::from(share.backoff_max_ms);
+            let wait_s = i64::try_from(over.retry_after_s).unwrap_or(i64::MAX);
+            Some(wait_s.saturating_mul(1_000).min(max_ms).max(DEFER_MS))
+        }
+        CallError::Store(error) => is_outage(error).then_some(DEFER_MS),
+        _ => None,
     }
 }
 
@@ -130,9 +137,6 @@ impl JobStep<'_> {
 
     async fn run(&self) -> StepJobEnds {
         let (first, deps) = (self.first(), &self.shared.deps);
-        let Some(area) = (deps.areas.find)(&first.job.area, first.job.workspace) else {
-            return self.settle(self.defer()).await;
-        };
         // The others must run, too, if this one fails for the last time.
         if first.job.is_merged()
             && first.checkpoint.is_none()
@@ -149,6 +153,10 @@ impl JobStep<'_> {
         let begun = Instant::now();
         let mut conflicts = 0;
         loop {
+            // Each attempt needs the version that is live now: a former one is not ended any more.
+            let Some(area) = (deps.areas.find)(&first.job.area, first.job.workspace) else {
+                return self.settle(self.defer(DEFER_MS)).await;
+            };
             let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
             if let RunAttemptOutcome::Ended(ends) = self.attempt(&area, &runs, &sent, locked).await
             {
@@ -159,7 +167,7 @@ impl JobStep<'_> {
                     conflicts,
                     "job run stopped after repeated write conflicts; it is queued again"
                 );
-                return self.settle(self.defer()).await;
+                return self.settle(self.defer(DEFER_MS)).await;
             }
             conflicts += 1;
             tokio::time::sleep(conflict_pause(conflicts)).await;
@@ -198,14 +206,16 @@ impl JobStep<'_> {
             (Err(CallError::Store(error)), _) if error.is_write_conflict() => {
                 return RunAttemptOutcome::LostRace;
             }
-            (Err(error), _) if is_temporary(&error) => self.defer(),
-            (Err(error), _) => self.faulted(&error),
+            (Err(error), _) => match deferral_ms(&error, self.share) {
+                Some(wait_ms) => self.defer(wait_ms),
+                None => self.faulted(&error),
+            },
         };
         RunAttemptOutcome::Ended(self.settle(ends).await)
     }
 
-    /// Runs the step's jobs in one call. If that fails, each runs by itself later, and the failure
-    /// is that job's alone.
+    /// Runs the step's jobs in one call. If the area or a job makes that fail, each runs by itself
+    /// later, and the failure is that job's alone.
     async fn attempt_together(
         &self,
         area: &RunnableArea,
@@ -218,7 +228,7 @@ impl JobStep<'_> {
         let timeout = max.min(self.timeout() * u32::try_from(runs.len()).unwrap_or(u32::MAX));
         let unit = self.unit(area, run, locked).with_egress_log(sent);
         let outcome = guarded(area.code.run_batch(unit, runs, timeout), timeout).await;
-        let why = match (outcome.result, outcome.unit) {
+        let ends = match (outcome.result, outcome.unit) {
             (Ok(Ok(outcomes)), Some(unit)) => {
                 // Failures are observed when the jobs run by themselves.
                 if let Some(observer) = &area.observer {
@@ -226,14 +236,19 @@ impl JobStep<'_> {
                 }
                 return self.keep(unit, outcomes).await;
             }
-            (Ok(Ok(_)), None) => "the unit of work was lost".to_owned(),
-            (Ok(Err(JobFailure::Retry(why) | JobFailure::Fail(why))), _) => why,
+            (Ok(Ok(_)), None) => self.apart("the unit of work was lost"),
+            (Ok(Err(JobFailure::Retry(why) | JobFailure::Fail(why))), _) => self.apart(&why),
             (Err(CallError::Store(error)), _) if error.is_write_conflict() => {
                 return RunAttemptOutcome::LostRace;
             }
-            (Err(error), _) => error.to_string(),
+            // A batch may need more of the area's memory than each of its jobs.
+            (Err(error @ CallError::Overloaded), _) => self.apart(&error.to_string()),
+            (Err(error), _) => match deferral_ms(&error, self.share) {
+                Some(wait_ms) => self.defer(wait_ms),
+                None => self.apart(&error.to_string()),
+            },
         };
-        RunAttemptOutcome::Ended(self.settle(self.apart(&why)).await)
+        RunAttemptOutcome::Ended(self.settle(ends).await)
     }
 
     /// Deletes the waiting jobs of merged events that this run delivers, too.
@@ -265,7 +280,7 @@ impl JobStep<'_> {
             Ok(()) => return RunAttemptOutcome::Ended(Some(ends)),
             Err(store::Error::LeaseLost) if !together => return RunAttemptOutcome::Ended(None),
             Err(error) if error.is_write_conflict() => return RunAttemptOutcome::LostRace,
-            Err(error) if is_outage(&error) => self.defer(),
+            Err(error) if is_outage(&error) => self.defer(DEFER_MS),
             Err(error) if together => self.apart(&error.to_string()),
             Err(error) => self.faulted(&CallError::Store(error)),
         };
@@ -397,9 +412,9 @@ impl JobStep<'_> {
         self.jobs.iter().map(|job| verdict::faulted(job, text, self.circumstances())).collect()
     }
 
-    /// Returns the jobs to the queue for a second, without counting the attempt.
-    fn defer(&self) -> Vec<JobRunEndKind> {
-        let at = self.shared.deps.clock.now().plus_ms(DEFER_MS);
+    /// Returns the jobs to the queue for this time, without counting the attempt.
+    fn defer(&self, wait_ms: i64) -> Vec<JobRunEndKind> {
+        let at = self.shared.deps.clock.now().plus_ms(wait_ms);
         vec![JobRunEndKind::Release { at }; self.jobs.len()]
     }
 }
@@ -429,6 +444,7 @@ async fn guarded<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assurance_core::budgets::{BudgetExceeded, BudgetOwnerKind, Resource};
 
     #[test]
     fn no_area_gives_its_jobs_more_time_than_the_operator_does() {
@@ -436,5 +452,18 @@ mod tests {
             config::JobsConfig { max_timeout_ms: 60_000, ..config::JobsConfig::default() };
         assert_eq!(timeout(5, &settings), Duration::from_millis(5));
         assert_eq!(timeout(u32::MAX, &settings), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_refused_job_waits_as_long_as_refused_but_no_longer_than_a_backoff() {
+        let share = config::LanesConfig::default().assistant;
+        let waits = [0, 30, 60, 121, u64::MAX].map(|retry_after_s| {
+            let (whose, name) = (BudgetOwnerKind::Workspace, "acme".to_owned());
+            let over = BudgetExceeded { whose, name, resource: Resource::Cpu, retry_after_s };
+            deferral_ms(&CallError::OverBudget(over), share)
+        });
+        assert_eq!(waits, [1_000, 30_000, 60_000, 60_000, 60_000].map(Some));
+        assert_eq!(deferral_ms(&CallError::Replaced, share), Some(DEFER_MS));
+        assert_eq!(deferral_ms(&CallError::Trap("as asked".into()), share), None);
     }
 }

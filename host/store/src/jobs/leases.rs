@@ -4,7 +4,9 @@ use uuid::Uuid;
 
 use super::super::connection::{Connection, execute, scalars};
 use super::super::error::Error;
-use super::super::sql::database_time;
+use super::super::sql::{Sql, changed_rows, database_time};
+use super::push_leased;
+use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
 
 /// Number of lost workers, beyond the job's attempts, after which the job is
@@ -64,6 +66,24 @@ pub async fn release(
                attempts = attempts - 1 \
                WHERE status = 'running' AND worker_id = $2 AND lease_id = coalesce($3, lease_id)";
     Ok(execute!(connection, sql, now.0, worker, lease))
+}
+
+/// Releases these jobs of a workspace if they have the lease, as if they had
+/// not run. Returns the number of jobs.
+pub async fn release_jobs(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    jobs: &[JobId],
+    lease: Uuid,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    let mut sql = Sql::new(
+        connection.backend(),
+        "UPDATE jobs SET lease_id = NULL, worker_id = NULL, attempts = attempts - 1, \
+         status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, updated_at = ",
+    );
+    push_leased(sql.bind(now.0), workspace, jobs, lease);
+    changed_rows(connection, sql).await
 }
 
 /// Deletes the row of a process that has released all jobs, and those of

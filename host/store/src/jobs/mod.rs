@@ -15,21 +15,27 @@ mod tests;
 mod view;
 mod waiting;
 
+use uuid::Uuid;
+
 use super::Backend;
 use super::connection::{Connection, execute};
 use super::error::Error;
 use super::sql::{Sql, changed_rows};
+use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobProgress, JobRunEnd, JobRunEndKind, NewJob};
 use assurance_core::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
 pub use claim::{ClaimRequest, absorb, claim, next_due};
 pub use flows::{FlowWalkProgress, OLDEST, PendingJob, oldest, walk};
-pub use leases::{forget_worker, heartbeat, lease_clock, leases_of, recover, release};
+pub use leases::{
+    forget_worker, heartbeat, lease_clock, leases_of, recover, release, release_jobs,
+};
 pub use view::{
     LaneDepth, depths, failed, find, loads, overview, page, progress_of, refresh_statistics,
 };
 pub(super) use waiting::WaitingJobCounts;
+pub use waiting::is_requested;
 
 /// Maximum number of jobs that one statement inserts. Each has 13 values, so
 /// the number of parameters is well below both databases' limits.
@@ -142,8 +148,13 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
     } else {
         push_changes(sql, end, now);
     }
-    sql.push(" WHERE workspace_id = ").bind(end.workspace.0);
-    match (end.jobs.as_slice(), sql.backend) {
+    push_leased(sql, end.workspace, &end.jobs, end.lease);
+}
+
+/// Appends the condition that a job is one of these and has the lease.
+fn push_leased(sql: &mut Sql, workspace: WorkspaceId, jobs: &[JobId], lease: Uuid) {
+    sql.push(" WHERE workspace_id = ").bind(workspace.0);
+    match (jobs, sql.backend) {
         ([job], _) => {
             sql.push(" AND id = ").bind(job.0);
         }
@@ -159,7 +170,7 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
             sql.push(")");
         }
     }
-    sql.push(" AND lease_id = ").bind(end.lease);
+    sql.push(" AND lease_id = ").bind(lease);
 }
 
 /// Appends the beginning of the statement that ends a run without deleting its

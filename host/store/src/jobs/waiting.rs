@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::super::connection::{Connection, scalar};
-use super::super::{Error, Store};
+use super::super::documents::{CollectionKey, push_from};
+use super::super::sql::{Sql, one_row};
+use super::super::{Backend, Error, Store};
 use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::job::EventDeliveryJobTemplate;
 
 /// Minimum number of jobs that this process enqueues for an area in a workspace
 /// before it counts their waiting jobs again.
@@ -102,6 +105,30 @@ impl Store {
             gauges.remove(&(workspace, area));
         }
     }
+}
+
+/// Returns whether a document of the workspace requests the event, so that a
+/// delivery of it is enqueued.
+pub async fn is_requested(
+    connection: &mut Connection,
+    delivery: &EventDeliveryJobTemplate,
+) -> Result<bool, Error> {
+    let EventDeliveryJobTemplate { job, event, requests } = delivery;
+    let (member, event) = (requests.member.as_str(), event.as_str());
+    let place = CollectionKey { workspace: job.workspace, collection: &requests.collection };
+    let mut sql = Sql::new(connection.backend(), "SELECT 1");
+    push_from(&mut sql, place);
+    match sql.backend {
+        Backend::Sqlite => {
+            sql.push(" AND EXISTS (SELECT 1 FROM json_each(body, '$.' || ").bind(member);
+            sql.push(") WHERE value = ").bind(event).push(")");
+        }
+        Backend::Postgres => {
+            sql.push(" AND body -> ").bind(member).push("::text ? ").bind(event).push("::text");
+        }
+    }
+    sql.push_limit(1);
+    Ok(one_row(connection, sql).await?.is_some())
 }
 
 /// Counts the waiting jobs of an area in a workspace, up to `most`.

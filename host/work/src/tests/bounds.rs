@@ -131,6 +131,37 @@ on_both! {
         }
     }
 
+    async fn a_full_queue_refuses_an_event_only_if_a_document_requests_it(store: &Store) {
+        let mut area = Area::installed(store).await;
+        area.request_events("test.items", "events");
+        let subscribers = Arc::make_mut(&mut area.scope).events.values_mut().flatten();
+        subscribers.for_each(|subscriber| subscriber.area = "test".into());
+        area.put(vec![create("a", r#"{"events":["item.made"]}"#)]).await.unwrap();
+        let unit = || area.with(|spec| spec.limits.max_waiting_jobs = 3);
+        let mut first = unit();
+        for _ in 0..3 {
+            let (kind, payload) = ("tidy".into(), "{}".into());
+            first.enqueue(JobRequest { kind, payload, ..JobRequest::default() }).unwrap();
+        }
+        first.commit(CommitAdditions::default()).await.unwrap();
+        let publish = async |reads: bool| {
+            let mut unit = unit();
+            if reads {
+                unit.query(&by(&[])).await.unwrap();
+            }
+            unit.publish("item.made", "{}".into()).unwrap();
+            unit.commit(CommitAdditions::default()).await
+        };
+        for reads in [false, true] {
+            let refused = refused_in_the_end(async || publish(reads).await).await;
+            assert!(matches!(refused, Error::QueueFull(_)), "{refused:?}");
+        }
+        area.put(vec![replace("a", None, r#"{"events":["item.lost"]}"#)]).await.unwrap();
+        for reads in [false, true] {
+            publish(reads).await.unwrap();
+        }
+    }
+
     async fn an_area_keeps_so_many_bytes_in_a_workspace(store: &Store) {
         let area = Area::installed(store).await;
         let quota = Quota { area: 1_000, workspace: 1_000_000 };

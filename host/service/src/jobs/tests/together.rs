@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tokio::sync::Notify;
+
 use super::*;
 use assurance_core::domain::job::{JobRunEnd, JobRunEndKind};
 use assurance_core::domain::queue::{MemberJobAction, PendingMemberJobAction};
@@ -66,6 +68,11 @@ where
 
 fn all_done(jobs: &[JobRun]) -> Answers {
     Ok(Ok(vec![JobOutcome::Done; jobs.len()]))
+}
+
+/// Lets the lane run one job or batch at a time.
+pub(super) fn one_slot(jobs: &mut config::JobsConfig) {
+    jobs.lanes.delivery.capacity = 1;
 }
 
 /// Enqueues a job that never runs for each of these jobs: the effect of their run.
@@ -138,9 +145,11 @@ on_both! {
             assert!(jobs.iter().all(|job| job.attempt == 1), "{jobs:?}");
             let ends = match jobs {
                 [_] => all_done(jobs),
-                _ => match count.fetch_add(1, Ordering::SeqCst) % 3 {
+                _ => match count.fetch_add(1, Ordering::SeqCst) % 4 {
                     0 => Err(CallError::Trap("as asked".into())),
-                    1 => Ok(Err(JobFailure::Fail("as asked".into()))),
+                    // One of them may fit into the area's memory.
+                    1 => Err(CallError::Overloaded),
+                    2 => Ok(Err(JobFailure::Fail("as asked".into()))),
                     _ => Ok(Err(JobFailure::Retry("as asked".into()))),
                 },
             };
@@ -249,10 +258,57 @@ on_both! {
         store.write(async |c| store::jobs::end(c, &goes_on, Timestamp(1)).await).await.unwrap();
         insert(store, &[job(1), index(3, 2)]).await;
         let first = steal(store, Timestamp(1)).await.unwrap();
-        let batches = batch::gather(&shared, first, Uuid::new_v4()).await;
-        let ids = |jobs: &Vec<LeasedJob>| -> Vec<u128> {
-            jobs.iter().map(|leased| leased.job.id.0.as_u128()).collect()
-        };
-        assert_eq!(batches.iter().map(ids).collect::<Vec<_>>(), [[1_u128], [2], [3]]);
+        let batch = batch::gather(&shared, first, Uuid::new_v4()).await;
+        assert_eq!(batch.iter().map(|leased| leased.job.id).collect::<Vec<_>>(), [job(1).id]);
+        // The others wait as before.
+        let (runs, waits) = (JobStatus::Running, JobStatus::Queued);
+        let seen = list(store).await;
+        let seen: Vec<_> =
+            seen.iter().map(|job| (job.status, job.attempts, job.available_at.0)).collect();
+        assert_eq!(seen, [(runs, 1, 0), (waits, 0, 1), (waits, 0, 2)]);
+    }
+
+    async fn a_batch_that_its_version_s_replacement_ended_runs_together_again(store: &Store) {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&calls);
+        let code = area_with_batches(64, move |_, jobs| {
+            let mut calls = log.lock();
+            calls.push(jobs.len());
+            let ends = if calls.len() == 1 { Err(CallError::Replaced) } else { all_done(jobs) };
+            Box::pin(async { ends })
+        });
+        insert(store, &(1..=64).map(job).collect::<Vec<_>>()).await;
+        let mut bench = Bench::with(store, Some(code), one_slot).await;
+        let (jobs, _) = ended(store).await;
+        bench.drain(1_000).await;
+        assert!(jobs.iter().all(|job| (job.status, job.attempts) == (JobStatus::Succeeded, 1)));
+        // On PostgreSQL, calls run again after write conflicts.
+        let calls = calls.lock();
+        assert!(calls.len() > 1 && calls.iter().all(|jobs| *jobs == 64), "{calls:?}");
+    }
+
+    async fn a_batch_claims_no_job_that_would_wait_for_it(store: &Store) {
+        let end = Arc::new(Notify::new());
+        let ended = Arc::clone(&end);
+        let code = area_with_batches(64, move |_, jobs| {
+            let (ends, ended) = (all_done(jobs), Arc::clone(&ended));
+            Box::pin(async move {
+                ended.notified().await;
+                ends
+            })
+        });
+        let other = |n| NewJob { kind: "sweep".into(), available_at: Timestamp(1), ..job(n) };
+        insert(store, &[job(1), other(2), other(3)]).await;
+        let mut bench = Bench::with(store, Some(code), one_slot).await;
+        let (runs, done, waits) = (JobStatus::Running, JobStatus::Succeeded, JobStatus::Queued);
+        bench.becomes(&[runs, waits, waits]).await;
+        // The drain begins none of them.
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            end.notify_one();
+        });
+        bench.drain(10_000).await;
+        let left = bench.becomes(&[done, waits, waits]).await;
+        assert_eq!(left.iter().map(|job| job.attempts).collect::<Vec<_>>(), [1, 0, 0]);
     }
 }
