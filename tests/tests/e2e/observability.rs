@@ -48,6 +48,33 @@ async fn metrics_name_faults_live_versions_refusals_and_the_process() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_to_operations_of_the_host_are_counted_by_operation_and_status() {
+    let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
+    for path in ["/v1/auth/session", "/v1/auth/security", "/v1/auth/security"] {
+        ada.get(path).await.expect(200);
+    }
+    host.nobody().get("/v1/auth/session").await.problem(401, "unauthenticated");
+    let nowhere = "/v1/workspaces/00000000-0000-7000-8000-000000000000/members";
+    for (path, status) in [("/v1/workspaces/{ws}/members", 200), (nowhere, 404), ("/v1/x", 404)] {
+        ada.get(path).await.expect(status);
+    }
+    let page = host.operate(Method::GET, "/metrics").await.text();
+    let prefix = "http_request_duration_seconds_count{area=\"host\",operation=";
+    let mut series: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(prefix)).collect();
+    series.sort_unstable();
+    assert_eq!(
+        series,
+        [
+            "\"get_security\",status=\"2xx\"} 2",
+            "\"get_session\",status=\"2xx\"} 1",
+            "\"get_session\",status=\"4xx\"} 1",
+            "\"list_members\",status=\"2xx\"} 1",
+            "\"list_members\",status=\"4xx\"} 1",
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_show_a_trial_until_it_ends() {
     let (host, ..) = scene(Builder::new(Backend::Sqlite)).await;
     for (query, mode) in [("canary=5", "canary"), ("shadow=10", "shadow")] {

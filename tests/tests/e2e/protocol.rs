@@ -158,6 +158,7 @@ async fn what_does_not_unpack_is_refused_and_limits_count_unpacked_bytes(ada: &C
     post_bytes(ada, Some("gzip"), b"no gzip".to_vec()).await.problem(400, "malformed_request");
     let odd = post_bytes(ada, Some("compress"), b"{}".to_vec()).await;
     odd.problem(415, "unsupported_media_type");
+    assert_eq!(odd.header("accept-encoding"), Some("gzip, zstd"));
     let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
     bomb.write_all(&vec![b' '; 64 << 20]).expect("packed");
     let bomb = bomb.finish().expect("packed");

@@ -165,7 +165,7 @@ fn shared_parameters() -> Json {
         "IfMatch": {"name": "If-Match", "in": "header", "required": false,
             "description": "The version the change is meant for, as in `ETag`; a stale one is \
                 refused with 409.",
-            "schema": {"type": "string", "pattern": "^\"[0-9]+(\\.[0-9a-f]+)?\"$"}},
+            "schema": {"type": "string", "pattern": "^(W/)?\"[0-9]+(\\.[0-9a-f]+)?\"$"}},
         "IfNoneMatch": {"name": "If-None-Match", "in": "header", "required": false,
             "description": "Versions that the client has, as in `ETag`; if one of them is the \
                 current one, the response is 304.",

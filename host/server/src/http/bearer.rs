@@ -11,7 +11,7 @@ use assurance_identity::{AuthenticatedCredential, SessionPrincipal, TokenPrincip
 use assurance_service::app::App;
 
 /// Value of `WWW-Authenticate` for a client whose token is not valid.
-const CHALLENGE: &str = "Bearer";
+const CHALLENGE: &str = "Bearer error=\"invalid_token\"";
 
 /// Returns the principal of an access token, and adds the token's id to the
 /// request's log span.

@@ -139,7 +139,9 @@ impl BodyReader {
             other => {
                 let detail = format!("Content-Encoding: {other:?} is not supported.");
                 let hint = "Send the body uncompressed, or compressed with gzip or zstd.";
-                return Err(Refusal::new(Code::UnsupportedMediaType, detail).hint(hint));
+                return Err(Refusal::new(Code::UnsupportedMediaType, detail)
+                    .hint(hint)
+                    .header(header::ACCEPT_ENCODING, "gzip, zstd"));
             }
         };
         Ok(Self { pieces, limit, so_far: 0 })

@@ -25,7 +25,6 @@ struct Inner {
     session: OnceLock<RateLimitStatus>,
     shared: OnceLock<RateLimitStatus>,
     meter: OnceLock<Arc<OperationRequestDurations>>,
-    host_operation: OnceLock<&'static str>,
 }
 
 impl RequestContext {
@@ -36,7 +35,6 @@ impl RequestContext {
             session: OnceLock::new(),
             shared: OnceLock::new(),
             meter: OnceLock::new(),
-            host_operation: OnceLock::new(),
         }))
     }
 
@@ -76,20 +74,14 @@ impl RequestContext {
         self.0.session.get().is_some() || self.0.shared.get().is_some()
     }
 
-    /// Sets the route whose metrics count this request.
+    /// Sets the operation that executes this request; its metrics count it.
     pub(super) fn set_meter(&self, meter: &Arc<OperationRequestDurations>) {
         let _ = self.0.meter.set(Arc::clone(meter));
     }
 
-    /// Sets the operation of the host that executes this request.
-    pub(super) fn executes(&self, operation: &'static str) {
-        let _ = self.0.host_operation.set(operation);
-    }
-
     /// Returns the id of the operation that the request executes; `None` before it is known.
     pub(super) fn operation(&self) -> Option<&str> {
-        let of_area = self.0.meter.get().map(|meter| meter.operation());
-        of_area.or(self.0.host_operation.get().copied())
+        self.0.meter.get().map(|meter| meter.operation())
     }
 
     pub(super) fn meter(&self) -> Option<&Arc<OperationRequestDurations>> {

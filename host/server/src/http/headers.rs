@@ -41,16 +41,19 @@ pub(super) fn idempotency_key(
     }
 }
 
-/// Returns the version in `If-Match`; `None` for `*` or without the header.
+/// Returns the version in `If-Match`; `None` for `*` or without the header. Accepts a weak entity
+/// tag, because a compressing proxy may have weakened the one of the response.
 ///
 /// # Errors
 /// The value is not an entity tag of this service.
 pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let Some(text) = single(headers, header::IF_MATCH.as_str())? else { return Ok(None) };
-    if text.trim() == "*" {
+    let tag = text.trim();
+    if tag == "*" {
         return Ok(None);
     }
-    let quoted = text.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let tag = tag.strip_prefix("W/").unwrap_or(tag);
+    let quoted = tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     // The tag of a read is a version and a digest; only the version is compared.
     let version =
         quoted.map(|quoted| quoted.split_once('.').map_or(quoted, |(version, _)| version));
@@ -142,8 +145,9 @@ mod tests {
         let version = |text| if_match(&headers("if-match", &[text])).ok();
         assert_eq!(version("\"3\""), Some(Some(3)));
         assert_eq!(version("\"3.44136fa355b3678a\""), Some(Some(3)));
+        assert_eq!(version("W/\"3.44136fa355b3678a\""), Some(Some(3)));
         assert_eq!(version("*"), Some(None));
-        for odd in ["3", "W/\"3\"", "\"3\", \"4\"", "\"x\"", "\"\"", "\"+3\""] {
+        for odd in ["3", "W/3", "w/\"3\"", "\"3\", \"4\"", "\"x\"", "\"\"", "\"+3\""] {
             assert_eq!(version(odd), None, "{odd}");
         }
     }

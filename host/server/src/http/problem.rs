@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,8 +39,8 @@ struct ProblemParts {
     detail: String,
     hint: Option<String>,
     retry_after_s: Option<u64>,
-    allow: Option<String>,
-    challenge: Option<&'static str>,
+    /// Header that the status requires, such as `Allow`.
+    header: Option<(HeaderName, HeaderValue)>,
     source: Option<anyhow::Error>,
 }
 
@@ -56,8 +56,7 @@ impl Refusal {
             detail: detail.into(),
             hint: None,
             retry_after_s: None,
-            allow: None,
-            challenge: None,
+            header: None,
             source: None,
         }))
     }
@@ -80,7 +79,7 @@ impl Refusal {
     pub(super) fn method_not_allowed(allow: &str) -> Self {
         let detail = format!("This path supports only the methods {allow}.");
         let mut refusal = Self::new(Code::MethodNotAllowed, detail);
-        refusal.0.allow = Some(allow.to_owned());
+        refusal.0.header = HeaderValue::from_str(allow).ok().map(|allow| (header::ALLOW, allow));
         refusal
     }
 
@@ -100,8 +99,13 @@ impl Refusal {
     }
 
     /// Sets `WWW-Authenticate`, which every 401 must have (RFC 9110).
-    pub(super) fn challenge(mut self, challenge: &'static str) -> Self {
-        self.0.challenge = Some(challenge);
+    pub(super) fn challenge(self, challenge: &'static str) -> Self {
+        self.header(header::WWW_AUTHENTICATE, challenge)
+    }
+
+    /// Sets the header that the status requires.
+    pub(super) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.0.header = Some((name, HeaderValue::from_static(value)));
         self
     }
 
@@ -195,11 +199,8 @@ impl Refusal {
         if let Some(seconds) = self.0.retry_after_s {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
-        if let Some(allow) = self.0.allow.as_ref().and_then(|a| HeaderValue::from_str(a).ok()) {
-            headers.insert(header::ALLOW, allow);
-        }
-        if let Some(challenge) = self.0.challenge {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        if let Some((name, value)) = self.0.header.clone() {
+            headers.insert(name, value);
         }
         response
     }
@@ -404,15 +405,16 @@ fn name_violations(violations: &[Violation], more: usize) -> String {
 mod tests {
     use std::time::Duration;
 
-    use axum::http::{HeaderMap, HeaderName};
+    use axum::http::HeaderMap;
 
     use super::*;
+    use assurance_contract::OperationRequestDurations;
 
     fn render(refusal: Refusal) -> Response {
         let id = HeaderValue::from_static("01939f1a-0000-7000-8000-000000000000");
         let headers = HeaderMap::from_iter([(HeaderName::from_static("x-request-id"), id)]);
         let context = RequestContext::new(&headers, "/v1/workspaces/w/notes");
-        context.executes("create_note");
+        context.set_meter(&Arc::new(OperationRequestDurations::new("notes", "create_note")));
         refusal.render(&context, "https://api.example.com")
     }
 

@@ -57,7 +57,7 @@ fn path(token: &Value) -> String {
 #[track_caller]
 fn refused(answer: &Answer) -> Value {
     let mut problem = answer.problem(401, "unauthenticated");
-    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
     problem["request_id"].take();
     problem
 }

@@ -66,7 +66,9 @@ section! {
         /// Public URL of this service for clients, scheme and host, without a path;
         /// not set: http and the listener's address.
         pub base_url: Option<String>,
-        /// Origins that browsers may call from; empty: CORS is off.
+        /// Origins that browsers may call from; empty: CORS is off. Browsers send
+        /// the session's cookie from origins of the same site only; pages of
+        /// others need an access token.
         pub cors_origins: Vec<String>,
         /// Addresses or networks of proxies whose `X-Forwarded-For` is used.
         pub trusted_proxies: Vec<String>,

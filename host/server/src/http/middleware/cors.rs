@@ -20,10 +20,12 @@ pub(super) fn layer(origins: &[String]) -> Option<CorsLayer> {
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers([
             header::AUTHORIZATION,
+            header::CONTENT_ENCODING,
             header::CONTENT_TYPE,
             header::IF_MATCH,
             header::IF_NONE_MATCH,
             name("idempotency-key"),
+            name("traceparent"),
             name("x-csrf-token"),
             name("x-request-id"),
         ])
@@ -70,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_of_an_allowed_origin_may_send_access_tokens() {
+    async fn pages_of_an_allowed_origin_may_send_what_is_read() {
         let layer = layer(&["https://app.example".to_owned()]).unwrap();
         let empty = service_fn(|_: Request<()>| ready(Ok::<_, Infallible>(Response::new(()))));
         let mut preflight = Request::new(());
@@ -81,6 +83,8 @@ mod tests {
         preflight.headers_mut().insert(header::ACCESS_CONTROL_REQUEST_METHOD, asked);
         let Ok(response) = layer.layer(empty).oneshot(preflight).await;
         let allowed = &response.headers()[header::ACCESS_CONTROL_ALLOW_HEADERS];
-        assert!(allowed.to_str().unwrap().split(',').any(|name| name == "authorization"));
+        for sent in ["authorization", "content-encoding", "traceparent"] {
+            assert!(allowed.to_str().unwrap().split(',').any(|name| name == sent), "{sent}");
+        }
     }
 }
