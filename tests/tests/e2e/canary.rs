@@ -133,7 +133,7 @@ async fn operators_begin_change_and_end_a_canary() {
     assert_eq!((&begun["result"], &begun["nodes"]), (&json!("canary"), &json!(1)));
     let candidate = digest(&marked("another."));
     let wider = ["area", "canary", "behaves_as_marked", "--digest", &candidate, "--share", "100"];
-    assert_eq!(host.cli(&wider)["share"], 100.0);
+    assert_eq!(host.cli(&wider)["trial"]["share"], 100.0);
     assert_eq!(mark_in(&first).await, "another.");
     let stopped = host.cli(&["area", "stop", "behaves_as_marked", "--reason", "seen enough"]);
     assert_eq!(stopped["result"], "stopped");
@@ -142,7 +142,7 @@ async fn operators_begin_change_and_end_a_canary() {
     // A rollback ends the trial before it changes the live version.
     host.cli(&wider);
     let back = host.cli(&["area", "rollback", "behaves_as_marked", "--reason", "x"]);
-    assert_eq!((&back["result"], &back["digest"]), (&json!("stopped"), &json!(candidate)));
+    assert_eq!((&back["result"], &back["trial"]["digest"]), (&json!("stopped"), &json!(candidate)));
     let log = host.operate(Method::GET, "/audit-log?limit=4").await.expect(200);
     let steps: Vec<&Value> = items(&log["items"]).iter().map(|line| &line["step"]).collect();
     assert_eq!(steps, ["trial_stopped", "canary_begun", "trial_stopped", "canary_begun"]);

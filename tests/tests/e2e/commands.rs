@@ -64,6 +64,7 @@ async fn people_read_tables_and_programs_read_json() {
     let deploy = ["area", "deploy", "areas/support.wasm", "--activate", "--message", "Release 7"];
     let deployed = host.cli(&deploy);
     assert_eq!(deployed["nodes"], 1, "{deployed}");
+    assert_eq!(deployed["verdict"], "safe", "{deployed}");
 
     let (list, errors) = printed(&host, &["area", "list"]);
     let lines: Vec<&str> = list.lines().collect();

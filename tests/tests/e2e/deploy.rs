@@ -134,7 +134,8 @@ both_backends! {
         let waiting = host.cli(&["area", "deploy", file(&host, &one)]);
         assert_eq!(waiting["result"], "staged");
         let live = host.cli(&["area", "activate", "support"]);
-        assert_eq!((&live["result"], &live["digest"]), (&json!("live"), &json!(digest(&one))));
+        assert_eq!(live["result"], "live");
+        assert_eq!(live["area"]["digest"], digest(&one));
         let none = host.refused(&["area", "activate", "support"]);
         assert!(none.contains("none that waits"), "{none}");
 
@@ -153,7 +154,8 @@ both_backends! {
         let (back, reason) = (["area", "rollback", "support"], ["--message", "both are slow"]);
         let to = ["--to", &digest(&one)[..6]];
         let back = host.cli(&[&back[..], &reason, &to].concat());
-        assert_eq!(back["digest"], digest(&one));
+        assert_eq!(back["area"]["digest"], digest(&one));
+        assert_eq!(back["replaced"]["digest"], digest(&three));
         // A version that was rolled back becomes live only if it is named.
         let nothing = host.refused(&["area", "rollback", "support", "--reason", "again"]);
         assert!(nothing.contains("was live before"), "{nothing}");
@@ -206,6 +208,18 @@ async fn a_dry_run_of_what_nobody_signed_compiles_nothing() {
     assert!(!output.status.success() && text.contains("signature_refused: "), "{text}");
     let kept = std::fs::read_dir(host.folder().join("compiled")).expect("a folder").count();
     assert_eq!(kept, 0, "compiled code");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deployment_ends_as_requested_although_its_client_disconnects() {
+    let host = Builder::new(Backend::Sqlite).set("runtime.cache_dir", "compiled").start().await;
+    let request = host.operator(Method::PUT, "/areas/support").body(version(1));
+    let deploying = tokio::spawn(request.send());
+    until("the service has the component", async || !steps(&host).await.is_empty()).await;
+    deploying.abort();
+    host.until_live("support", &digest(&version(1))).await;
+    let expected = ["received", "verified", "compiled", "checked", "staged", "activated"];
+    assert_eq!(steps(&host).await, expected);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -47,7 +47,7 @@ async fn a_component_travels_through_a_registry_with_its_signature() {
     let told = host.cli(&["area", "check", &tag]);
     assert_eq!((&told["area"], &told["digest"]), (&json!("echo"), &pushed["digest"]));
     let deployed = host.cli(&["area", "deploy", &tag, "--activate"]);
-    assert_eq!((&deployed["result"], &deployed["area"]), (&json!("live"), &json!("echo")));
+    assert_eq!((&deployed["result"], &deployed["area"]["name"]), (&json!("live"), &json!("echo")));
     assert_eq!(deployed["artifact"], pushed["artifact"], "the digest that the tag meant");
     assert_eq!(host.live_digest("echo").await, Some(digest(&component)));
 

@@ -12,8 +12,10 @@ use zeroize::Zeroizing;
 use super::CommonOptions;
 use assurance_core::config::{Config, files};
 
-/// Timeout of a request to the operators' API; longer than the compilation of
-/// the largest component.
+/// Time in which the service must accept a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Timeout of a request that only reads. Others have none: a component may
+/// compile for `runtime.max_compile_ms`, and an index is built without a limit.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Command-line arguments that select the service and the operators' token to
@@ -51,15 +53,22 @@ impl OperatorsClientArgs {
                 Zeroizing::new(std::str::from_utf8(&token)?.trim().to_owned())
             }
         };
-        assurance_outside::egress::install_tls_provider();
-        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
-        Ok(OperatorsClient { url, token, client })
+        OperatorsClient::new(url, token)
     }
 }
 
 impl OperatorsClient {
+    fn new(url: String, token: Zeroizing<String>) -> anyhow::Result<Self> {
+        assurance_outside::egress::install_tls_provider();
+        let client = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT).build()?;
+        Ok(Self { url, token, client })
+    }
+
     pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&*self.token)
+        let reads = method.is_safe();
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        let request = request.bearer_auth(&*self.token);
+        if reads { request.timeout(PATIENCE) } else { request }
     }
 
     pub(super) async fn get(&self, path: &str) -> anyhow::Result<Json> {
@@ -83,9 +92,7 @@ impl OperatorsClient {
     /// Sends the request and returns the response's text. For a problem,
     /// returns its detail with a next step that is a command.
     async fn receive(&self, request: RequestBuilder) -> anyhow::Result<String> {
-        let answer = request.send().await.with_context(|| {
-            format!("the service does not answer at {}; is `assurance serve` running?", self.url)
-        })?;
+        let answer = request.send().await.map_err(|error| self.unanswered(error))?;
         let status = answer.status();
         let text = answer.text().await?;
         if status.is_success() {
@@ -99,6 +106,20 @@ impl OperatorsClient {
             Some(next) => anyhow::bail!("{detail}\n{next}"),
             None => anyhow::bail!("{detail}"),
         }
+    }
+
+    /// Returns the error of a request without a response.
+    fn unanswered(&self, error: reqwest::Error) -> anyhow::Error {
+        let url = &self.url;
+        let told = if error.is_timeout() && !error.is_connect() {
+            format!(
+                "the service at {url} took the request, but did not answer in time; run the \
+                 command again"
+            )
+        } else {
+            format!("the service does not answer at {url}; is `assurance serve` running?")
+        };
+        anyhow::Error::new(error).context(told)
     }
 }
 
@@ -149,4 +170,30 @@ pub(super) fn serving(config: &Config) -> anyhow::Result<Option<ServingUrls>> {
     let Ok(text) = std::fs::read_to_string(&file) else { return Ok(None) };
     let damaged = || format!("{} is damaged; start the service again", file.display());
     serde_json::from_str(&text).with_context(damaged).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_request_that_reads_has_a_time_limit() {
+        // The kernel accepts connections; nobody answers.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", silent.local_addr().unwrap());
+        let client = OperatorsClient::new(url, Zeroizing::new("token".to_owned())).unwrap();
+        let request = |method| client.request(method, "/areas/support");
+        for method in [Method::PUT, Method::POST, Method::DELETE] {
+            assert_eq!(request(method).build().unwrap().timeout(), None);
+        }
+        let read = request(Method::GET);
+        assert_eq!(read.try_clone().unwrap().build().unwrap().timeout(), Some(&PATIENCE));
+        let late = client.send(read.timeout(Duration::from_millis(50))).await.unwrap_err();
+        assert!(late.to_string().contains("did not answer in time"), "{late}");
+        drop(silent);
+        let absent = client.get("/areas").await.unwrap_err().to_string();
+        assert!(absent.contains("is `assurance serve` running?"), "{absent}");
+    }
 }

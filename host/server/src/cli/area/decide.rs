@@ -145,7 +145,9 @@ async fn remove(
     let operators = area.target.connect(common)?;
     let path = format!("/areas/{}?reason={}&force={force}", area.name, escaped(reason));
     let answer = operators.send(operators.request(Method::DELETE, &path)).await?;
-    common.print_values(&[("result", answer["result"].clone())]);
+    common.print_answer(&answer, |answer| {
+        common.print_values(&[("result", answer["result"].clone())]);
+    });
     Ok(())
 }
 
@@ -157,6 +159,12 @@ async fn decide(
 ) -> anyhow::Result<()> {
     let operators = area.target.connect(common)?;
     let answer = operators.post(&format!("/areas/{}/{what}", area.name), body).await?;
+    common.print_answer(&answer, |answer| common.print_values(&summary(answer)));
+    Ok(())
+}
+
+/// Returns the values of a decision's result that are shown to people.
+fn summary(answer: &Json) -> Vec<(&'static str, Json)> {
     let digest = if answer["approved"].is_string() { "/approved" } else { "/area/digest" };
     let told: &[(&'static str, &str)] = match &answer["trial"] {
         Json::Null => &[("result", "/result"), ("version", "/area/version"), ("digest", digest)],
@@ -169,12 +177,8 @@ async fn decide(
         ],
     };
     let value = |(name, pointer): &(&'static str, &str)| {
-        (*name, answer.pointer(pointer).cloned().unwrap_or_default())
+        let value = answer.pointer(pointer).filter(|value| !value.is_null());
+        value.map(|value| (*name, value.clone()))
     };
-    let mut told: Vec<_> = told.iter().map(value).collect();
-    if !common.json {
-        told.retain(|(_, value)| !value.is_null());
-    }
-    common.print_values(&told);
-    Ok(())
+    told.iter().filter_map(value).collect()
 }

@@ -80,29 +80,33 @@ impl AreaDeployArgs {
         let operators = self.target.connect(common)?;
         let request = request(&operators, &area, &query, fetched);
         let begun = Instant::now();
-        let answer = patient(operators.send(request)).await?;
+        let mut answer = patient(operators.send(request)).await?;
         let took_ms = begun.elapsed().as_millis();
         if is_dry {
             return checked(&area, &answer, common);
         }
-        let result = answer["result"].clone();
-        let mut told = vec![("result", result.clone()), ("area", json!(area))];
-        told.push(("digest", answer["digest"].clone()));
+        let mut added = Vec::new();
         if let Some(artifact) = artifact {
-            told.push(("artifact", json!(artifact.to_string())));
+            added.push(("artifact", json!(artifact.to_string())));
         }
-        told.push(("took_ms", json!(took_ms)));
-        let on_nodes = match result.as_str() {
+        added.push(("took_ms", json!(took_ms)));
+        let on_nodes = match answer["result"].as_str() {
             Some("live") => Some("digest"),
             Some("canary" | "shadow") => Some("candidate"),
             _ => None,
         };
         if let Some(member) = on_nodes {
             let nodes = everywhere(&operators, &area, member, &answer["digest"]).await?;
-            told.push(("nodes", json!(nodes)));
-            told.push(("on_every_node_ms", json!(begun.elapsed().as_millis())));
+            added.push(("nodes", json!(nodes)));
+            added.push(("on_every_node_ms", json!(begun.elapsed().as_millis())));
         }
-        common.print_values(&told);
+        let mut told = vec![("result", answer["result"].clone()), ("area", json!(area))];
+        told.push(("digest", answer["digest"].clone()));
+        told.extend(added.iter().cloned());
+        if let Some(answer) = answer.as_object_mut() {
+            answer.extend(added.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        }
+        common.print_answer(&answer, |_| common.print_values(&told));
         Ok(())
     }
 
@@ -154,13 +158,10 @@ fn checked(area: &str, answer: &Json, common: &CommonOptions) -> anyhow::Result<
     let mut told = vec![("result", answer["result"].clone()), ("area", json!(area))];
     told.push(("digest", answer["digest"].clone()));
     told.push(match &answer["verdict"] {
-        Json::Null if !common.json => ("not_checked", json!(WITHOUT_MANIFEST)),
+        Json::Null => ("not_checked", json!(WITHOUT_MANIFEST)),
         verdict => ("verdict", verdict.clone()),
     });
-    if common.json {
-        told.extend(["differences", "findings"].map(|name| (name, answer[name].clone())));
-    }
-    common.print_values(&told);
+    common.print_answer(answer, |_| common.print_values(&told));
     if findings.is_empty() {
         return Ok(());
     }

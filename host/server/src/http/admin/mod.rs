@@ -13,9 +13,11 @@ mod usage;
 mod views;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::middleware::from_fn_with_state;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{get, post, put};
+use tracing::Instrument as _;
 
 pub use health::ReadinessSwitch;
 pub use starting::{StartedRouter, until_started};
@@ -55,9 +57,9 @@ impl OperatorsState {
 pub fn operators(operators: &OperatorsState) -> Router {
     let most_bytes = operators.app.config.limits.max_component_bytes;
     let most_bytes = usize::try_from(most_bytes).unwrap_or(usize::MAX);
+    let decides = deploys().merge(approves()).route_layer(from_fn(run_detached));
     let guarded = reads()
-        .merge(deploys())
-        .merge(approves())
+        .merge(decides)
         .layer(DefaultBodyLimit::max(most_bytes))
         .route_layer(from_fn_with_state(operators.clone(), token::require));
     let router = Router::new()
@@ -102,6 +104,13 @@ fn approves() -> Router<OperatorsState> {
     Router::new()
         .route("/areas/{name}/approve", post(areas::approve))
         .route_layer(from_fn_with_state(TokenScope::Approve, token::allow))
+}
+
+/// Runs a decision in its own task, so that it ends, with its entry in the audit log, even if the
+/// client disconnects.
+async fn run_detached(request: Request, next: Next) -> Result<Response, Refusal> {
+    let deciding = async move { next.run(request).await };
+    tokio::spawn(deciding.in_current_span()).await.map_err(Refusal::internal)
 }
 
 /// Returns the metrics as Prometheus text.
