@@ -107,7 +107,7 @@ struct KnownFile {
 
 impl<H: ComponentInstaller> ComponentFolder<H> {
     /// Installs every component of the folder. Refused components are logged and do not stop the
-    /// others.
+    /// others; those refused with a temporary error are tried twice.
     ///
     /// # Errors
     /// The folder cannot be read. A missing folder counts as empty.
@@ -127,6 +127,10 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
         for (file, loaded) in read.into_iter().zip(loaded) {
             folder.note(&file.path, file.stamp, file.whole);
             folder.install(&file.path, file.stamp, loaded).await;
+        }
+        // The host should not begin to serve without an area because the database was slow once.
+        if folder.files.values().any(|file| !file.handled) {
+            folder.scan().await;
         }
         Ok(folder)
     }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::*;
 
 /// Log of loads and removals, in order. A component is a text here: the area's name and any
-/// suffix; `bad` is not loaded, `later` is installed at the second attempt, `never` is refused.
+/// suffix; `bad` is not loaded, `later` is installed at the third attempt, `never` is refused.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -48,7 +48,7 @@ impl ComponentInstaller for Log {
 
     async fn install(&self, text: String, _: Timestamp) -> Result<String, &'static str> {
         let attempts = self.0.lock().len();
-        if text.starts_with("later") && attempts < 2 {
+        if text.starts_with("later") && attempts < 3 {
             return Err("the database is unavailable");
         }
         if text.starts_with("never") {
@@ -119,12 +119,14 @@ async fn a_bad_file_is_refused_once_and_its_successor_taken_in() {
 async fn a_file_is_installed_again_only_after_a_temporary_error() {
     let (folder, log) = (tempfile::tempdir().unwrap(), Log::default());
     write(&folder, "a.wasm", "later");
-    let watching = tokio::spawn(log.folder(folder.path()).await.watch());
-    log.becomes(&["later", "later"]).await;
+    let loaded = log.folder(folder.path()).await;
+    assert_eq!(*log.0.lock(), ["later", "later"], "twice before the host serves");
+    let watching = tokio::spawn(loaded.watch());
+    log.becomes(&["later", "later", "later"]).await;
     write(&folder, "b.wasm", "never");
-    log.becomes(&["later", "later", "never"]).await;
+    log.becomes(&["later", "later", "later", "never"]).await;
     tokio::time::sleep(SCAN_INTERVAL).await;
-    log.becomes(&["later", "later", "never"]).await;
+    log.becomes(&["later", "later", "later", "never"]).await;
     watching.abort();
 }
 
