@@ -251,7 +251,7 @@ fn message_routes(area: Area) -> Area {
         )
         .summary("Read a run")
         .description(
-            "A run is the work on one answer. Read it until `status` is `completed` or `failed`; \
+            "A run is the work on one answer. Read it until `status` is `succeeded` or `failed`; \
              `error_code` says why it failed.",
         )
         .example(include_str!("../examples/get_assistant_run.json"))

@@ -36,7 +36,7 @@ pub fn area() -> Area {
                 .summary("Read one of the workspace's jobs")
                 .description(
                     "With its attempts, its last error and the progress that it reports. `position` \
-                     counts the jobs of its lane that run before it.",
+                     is its place among the workspace's jobs of its lane that are due, from 1 on.",
                 )
                 .example(include_str!("../examples/get_queue_job.json"))
                 .handler(jobs::show),

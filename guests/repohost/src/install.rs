@@ -20,8 +20,8 @@ const APP_URL: &str = "app_url";
 pub(crate) const DESCRIPTION: &str = "Send the browser to `installation_url`. It has a `state` \
     that is valid once, for 15 minutes, in this session and for this workspace. So each request \
     returns a new URL, also with an `Idempotency-Key` that was used before. The application must \
-    redirect users to `/v1/repohost/app/callback`. Returns 503 `unavailable` if the operator has \
-    configured no application.";
+    redirect users to `/v1/repohost/app/callback`. Returns 409 `not_configured` if the operator \
+    has configured no application.";
 
 /// Text for the OpenAPI document about the operation to which the repository host redirects.
 pub(crate) const CALLBACK: &str = "The repository host sends the browser here, with the session's \
@@ -68,7 +68,7 @@ pub(crate) struct StartInstallResponse {
 }
 
 pub(crate) fn start(ctx: &Ctx, Body(_): Body<StartInstall>) -> Result<StartInstallResponse> {
-    let app_url = ctx.setting(APP_URL).filter(|url| is_app_url(url)).ok_or_else(not_set_up)?;
+    let app_url = ctx.setting(APP_URL).filter(|url| is_app_url(url)).ok_or_else(not_configured)?;
     let state_id = ctx.new_id();
     let expires_at = ctx.now().plus_seconds(STATE_SECONDS);
     ctx.documents().create(state_id, &PendingInstall { user_id: ctx.user(), expires_at })?;
@@ -86,8 +86,9 @@ fn is_app_url(url: &str) -> bool {
         && !url.contains('#')
 }
 
-fn not_set_up() -> Problem {
-    Problem::unavailable("This service has no repository-host application.").hint(
+/// Not a 503, which clients would retry and alerts count: only the operator can end this state.
+fn not_configured() -> Problem {
+    Problem::conflict("not_configured", "This service has no repository-host application.").hint(
         "The operator must set areas.settings.repohost.app_url to the URL at which the \
         application is installed.",
     )

@@ -42,7 +42,7 @@ fn routes(area: Area) -> Area {
             .in_contract()
             .workspace_in_body("workspace_id")
             .role(Role::Admin)
-            .problems(&["unavailable"])
+            .problems(&["not_configured"])
             .example(include_str!("../examples/start_repohost_install.json"))
             .handler(install::start),
     )

@@ -47,6 +47,7 @@ fn without_a_sensible_setting_nobody_is_sent_anywhere() {
     for set in ["", "repohost.test/new", "javascript:alert(1)", "https://a b", "https://a/#b"] {
         host.set("app_url", set);
         let refused = host.call(start()).expect_err("no URL");
+        assert_eq!(refused.code.as_deref(), Some("not_configured"), "{set}");
         assert!(refused.hint.is_some_and(|hint| hint.contains("areas.settings.repohost.app_url")));
     }
 }

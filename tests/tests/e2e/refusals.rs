@@ -94,8 +94,8 @@ async fn conflict(world: &World, n: u64, request: &RepeatableRequest) -> Answer 
     for round in 0..100 {
         let once = request.under_key(&format!("crowded-{n}-{round}"));
         for answer in join_all((0..8).map(|_| sent(&world.ada, &once, ""))).await {
-            if answer.status == 409 {
-                answer.problem(409, "idempotency_in_progress");
+            if answer.json()["code"] == "idempotency_in_progress" {
+                assert_eq!(answer.status, 409);
                 assert!(answer.header("retry-after").is_some());
                 return answer;
             }

@@ -100,9 +100,11 @@ both_backends! {
         ada.post(INSTALL, &json!({ "workspace_id": "x" })).await.problem(422, "validation_failed");
     }
 
-    async fn without_an_application_it_is_unavailable(backend) {
+    async fn without_an_application_a_client_is_not_told_to_try_again(backend) {
         let (_host, ada) = Builder::new(backend).areas(&["repohost"]).start_with_owner().await;
-        let problem = start(&ada).await.problem(503, "unavailable");
+        let refused = start(&ada).await;
+        assert_eq!(refused.header("retry-after"), None);
+        let problem = refused.problem(409, "not_configured");
         let hint: &Value = &problem["hint"];
         assert!(hint.to_string().contains("areas.settings.repohost.app_url"), "{problem}");
     }
