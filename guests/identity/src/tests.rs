@@ -1,6 +1,5 @@
 //! Tests of the area through a fake host and a simulated provider.
 
-use area_sdk::Role;
 use area_sdk::testing::{EgressError, FakeHost, Incoming, Request};
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::manifest::BodyKind;
@@ -312,16 +311,10 @@ fn changes_honour_if_match() {
 }
 
 #[test]
-fn the_manifest_says_who_may_do_what_and_what_a_body_is() {
-    let manifest = crate::area().manifest();
-    let route = |operation: &str| {
-        manifest.routes.iter().find(|route| route.operation_id == operation).expect("a route")
-    };
-    assert_eq!(route("list_identity_providers").least_role, Role::Viewer);
-    for route in manifest.routes.iter().filter(|route| route.writes) {
-        assert_eq!(route.least_role, Role::Admin, "{}", route.operation_id);
-    }
-    let BodyKind::Json(schema) = &route("create_identity_provider").body else { panic!("JSON") };
+fn the_manifest_says_what_a_body_is() {
+    let routes = crate::area().manifest().routes;
+    let create = routes.iter().find(|route| route.operation_id == "create_identity_provider");
+    let BodyKind::Json(schema) = &create.expect("a route").body else { panic!("JSON") };
     let schema: Value = serde_json::from_str(schema).expect("JSON");
     assert_eq!(schema["required"], json!(["name", "issuer", "client_id", "domains"]));
 }

@@ -436,15 +436,7 @@ fn the_documentation_names_every_column_name() {
 }
 
 #[test]
-fn the_manifest_says_who_may_do_what() {
+fn one_operation_is_in_the_contract() {
     let manifest = crate::area().manifest();
-    let role = |operation: &str| {
-        let route = manifest.routes.iter().find(|route| route.operation_id == operation);
-        route.expect("a route").least_role
-    };
-    assert_eq!(role("import_questionnaire"), Role::Member);
-    assert_eq!(role("answer_question"), Role::Member);
-    assert_eq!(role("approve_answer"), Role::Admin);
-    assert_eq!(role("list_questions"), Role::Viewer);
     assert_eq!(manifest.routes.iter().filter(|route| route.in_contract).count(), 1);
 }

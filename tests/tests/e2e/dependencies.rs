@@ -146,7 +146,7 @@ both_backends! {
     }
 
     async fn what_is_not_a_filter_is_refused(backend) {
-        let (mut host, ada) = start(backend).await;
+        let (_host, ada) = start(backend).await;
         let repository = ada.repository("shop").await;
         ada.upload(&repository, "shop.cdx.json", &bom(&["a@1", "b@1", "c@1"])).await;
         audit(&ada, &repository, "main").await;
@@ -163,19 +163,6 @@ both_backends! {
             problem.problem(422, "validation_failed");
         }
         list(&ada, &format!("?limit=2&cursor={cursor}")).await;
-
-        let viewer = host.member("vera", &ada.workspace, "viewer");
-        list(&viewer, "").await;
-        viewer.get(ADVISORIES).await.expect(200);
-        viewer.get(DEPLOYMENTS).await.expect(200);
-        let body = advisory("GHSA-1", "CVE-1", "2");
-        viewer.post(ADVISORIES, &body).await.problem(403, "permission_denied");
-        let member = host.member("mia", &ada.workspace, "member");
-        member.post(ADVISORIES, &body).await.expect(201);
-        member.without_csrf().post(ADVISORIES, &body).await.problem(403, "csrf_failed");
-        let stranger = host.create_owner("sam", "elsewhere").in_workspace(&ada.workspace);
-        stranger.get(DEPENDENCIES).await.problem(404, "not_found");
-        host.nobody().in_workspace(&ada.workspace).get(DEPENDENCIES).await.problem(401, "unauthenticated");
     }
 
     async fn a_wrong_record_is_refused_by_pointer(backend) {

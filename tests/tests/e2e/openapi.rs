@@ -69,6 +69,7 @@ async fn it_describes_all_areas_in_the_same_way() {
     each_type_is_one_component_with_the_contracts_name(&document);
     it_says_what_takes_an_access_token_and_what_has_a_version(&document);
     it_says_what_checks_the_version_of_a_change(&document);
+    it_says_the_least_role_of_each_operation(&document);
     it_says_which_responses_set_cookies(&document, &ada).await;
 }
 
@@ -224,6 +225,22 @@ fn it_says_what_takes_an_access_token_and_what_has_a_version(document: &Value) {
     assert!(!versioned.contains(&"list_repositories"), "{versioned:?}");
     let text = document.to_string();
     assert!(!text.contains("x-versioned"), "{text}");
+}
+
+fn it_says_the_least_role_of_each_operation(document: &Value) {
+    let mut found = BTreeSet::new();
+    for (_, item) in document["paths"].as_object().expect("paths") {
+        for (_, operation) in item.as_object().expect("an item") {
+            let id = operation["operationId"].as_str().expect("an id");
+            if let Some(role) = operation["x-least-role"].as_str() {
+                found.insert(format!("{id}: {role}"));
+            }
+        }
+    }
+    let expected: BTreeSet<String> =
+        include_str!("least_roles.txt").lines().map(str::to_owned).collect();
+    let changed: Vec<_> = found.symmetric_difference(&expected).collect();
+    assert!(changed.is_empty(), "not as in least_roles.txt: {changed:#?}");
 }
 
 fn it_says_what_checks_the_version_of_a_change(document: &Value) {

@@ -1,5 +1,6 @@
 //! The seven refusals of the contract, caused on each of its 22 operations. A refusal that cannot
-//! be caused has a reason; a cell with neither fails the test.
+//! be caused has a reason; a cell with neither fails the test. Refusals of access are caused on all
+//! operations of a workspace.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,9 @@ use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
 use futures::future::join_all;
+use reqwest::Method;
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::requests::{AREAS, RepeatableRequest, Requests};
 
@@ -154,6 +157,60 @@ async fn every_operation_is_limited_in_its_rate() {
     }
 }
 
+/// Callers of operations of one workspace.
+struct Callers {
+    nobody: Client,
+    stranger: Client,
+    /// Members with their roles, the lowest first.
+    members: [(&'static str, Client); 3],
+}
+
+impl Callers {
+    fn new(host: &mut TestHost, workspace: &str) -> Self {
+        Self {
+            nobody: host.nobody().in_workspace(workspace),
+            stranger: host.create_owner("eve", "eves-own").in_workspace(workspace),
+            members: ["viewer", "member", "admin"]
+                .map(|role| (role, host.member(role, workspace, role))),
+        }
+    }
+
+    /// Sends requests without a body, because access is checked before the body is read.
+    async fn check(&self, method: &Method, path: &str, operation: &Value) {
+        let path = with_unknown_ids(path);
+        let call = async |client: &Client| send(client.request(method.clone(), &path)).await;
+        call(&self.nobody).await.problem(401, "unauthenticated");
+        call(&self.stranger).await.problem(404, "not_found");
+        let least = &operation["x-least-role"];
+        let at = self.members.iter().position(|(role, _)| least == role).expect("a role");
+        let (_, allowed) = &self.members[at];
+        if *method != Method::GET {
+            call(&allowed.without_csrf()).await.problem(403, "csrf_failed");
+        }
+        if let Some(below) = at.checked_sub(1) {
+            let (_, lower) = &self.members[below];
+            call(lower).await.problem(403, "permission_denied");
+        }
+        let answer = call(allowed).await;
+        let id = operation["operationId"].as_str().expect("an id");
+        if id.starts_with("get_") && path.contains(&Uuid::nil().to_string()) {
+            answer.problem(404, "not_found");
+        }
+        // A viewer may remove only itself.
+        assert!(answer.status != 403 || id == "remove_member", "{id}: {}", answer.text());
+    }
+}
+
+/// Returns the path with the nil UUID for each parameter except the workspace.
+fn with_unknown_ids(path: &str) -> String {
+    let filled = |part: &str| match part {
+        "{workspace_id}" => "{ws}".to_owned(),
+        parameter if parameter.starts_with('{') => Uuid::nil().to_string(),
+        literal => literal.to_owned(),
+    };
+    path.split('/').map(filled).collect::<Vec<_>>().join("/")
+}
+
 both_backends! {
     async fn a_role_too_low_is_refused(backend) {
         let mut world = World::new(backend).await;
@@ -174,5 +231,21 @@ both_backends! {
                 }
             }
         }
+    }
+
+    async fn every_operation_of_a_workspace_checks_its_caller(backend) {
+        let (mut host, ada) = Builder::new(backend).areas(AREAS).start_with_owner().await;
+        let callers = Callers::new(&mut host, &ada.workspace);
+        let document = host.nobody().get("/openapi.json").await.expect(200);
+        let paths = document["paths"].as_object().expect("paths");
+        let mut checked = 0;
+        for (path, item) in paths.iter().filter(|(path, _)| path.contains("{workspace_id}")) {
+            for (method, operation) in item.as_object().expect("an item") {
+                let method: Method = method.to_uppercase().parse().expect("a method");
+                callers.check(&method, path, operation).await;
+                checked += 1;
+            }
+        }
+        assert!(checked > 130, "{checked} operations");
     }
 }

@@ -12,8 +12,7 @@ use area_sdk::testing::{
     WORKSPACE, member_names,
 };
 use area_sdk::wit::Outcome;
-use area_sdk::wit::assurance::area::manifest::Method;
-use area_sdk::{Problem, Role, Timestamp, Uuid};
+use area_sdk::{Problem, Timestamp, Uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -363,14 +362,6 @@ fn event_names_are_left_to_the_host_to_list() {
     let name = events["items"]["$ref"].as_str().and_then(|target| schema.pointer(&target[1..]));
     assert_eq!(name.map(|name| &name["format"]), Some(&json!("event-name")));
     assert_eq!(events["minItems"], 1);
-}
-
-#[test]
-fn everybody_reads_and_only_admins_write() {
-    for route in &crate::area().manifest().routes {
-        let least = if route.method == Method::Get { Role::Viewer } else { Role::Admin };
-        assert_eq!(route.least_role, least, "{}", route.operation_id);
-    }
 }
 
 /// Delivers this number of events, and returns their jobs.
