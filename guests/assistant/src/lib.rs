@@ -60,8 +60,6 @@ fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredModelEndpoint>()
             .summary("OpenAI-compatible servers, without their keys")
-            .text("name")
-            .boolean("active")
             .unique(&["name"])
             .index(&["active"])
             .readable_by(&["*"]),
@@ -69,8 +67,6 @@ fn collections(area: Area) -> Area {
     .collection(
         Collection::of::<StoredConversation>()
             .summary("Conversations, without their messages")
-            .text("created_by")
-            .text("status")
             .index(&["created_by"])
             .index(&["status"])
             .readable_by(&["*"]),
@@ -78,16 +74,12 @@ fn collections(area: Area) -> Area {
     .collection(
         Collection::of::<StoredMessage>()
             .summary("Messages of users and of the assistant")
-            .text("conversation_id")
-            .integer("position")
             .unique(&["conversation_id", "position"])
             .readable_by(&["*"]),
     )
     .collection(
         Collection::of::<StoredRun>()
             .summary("Runs that create answers, with their cost")
-            .text("conversation_id")
-            .text("status")
             .index(&["conversation_id"])
             .index(&["conversation_id", "status"])
             .index(&["status"])

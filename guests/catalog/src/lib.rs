@@ -38,10 +38,6 @@ fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<Repository>()
             .summary("Repositories, including archived ones")
-            .text("name")
-            .text("provider")
-            .text("external_id")
-            .boolean("archived")
             .unique(&["name"])
             .unique(&["provider", "external_id"])
             .index(&["archived"])
@@ -50,10 +46,7 @@ fn collections(area: Area) -> Area {
     .collection(
         Collection::of::<Service>()
             .summary("Services with their repositories and owners")
-            .text("name")
-            .text("owner_id")
-            .text("group_id")
-            .text("environment")
+            .fields(&["environment"])
             .unique(&["name"])
             .index(&["owner_id"])
             .index(&["group_id"])
@@ -64,9 +57,7 @@ fn collections(area: Area) -> Area {
             .summary(
                 "Groups with their members, their names in other systems, and their trust zone",
             )
-            .text("name")
-            .text("trust_zone")
-            .text("data_classification")
+            .fields(&["trust_zone", "data_classification"])
             .unique(&["name"])
             .readable_by(&["*"]),
     )

@@ -36,7 +36,6 @@ fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredSnapshot>()
             .summary("Snapshots; the one with the newest `generated_at` is current")
-            .text("generated_at")
             .index(&["generated_at"])
             .readable_by(&["*"]),
     )

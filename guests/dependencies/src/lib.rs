@@ -62,15 +62,7 @@ fn component_collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredComponent>()
             .summary("Packages of repositories' branches, audit by audit")
-            .boolean("latest")
-            .text("repository_id")
-            .text("branch_ref")
-            .text("audit_id")
-            .text("name")
-            .text("ecosystem")
-            .text("version")
-            .text("search_text")
-            .text("package_key")
+            .fields(&["search_text"])
             // One index for each filter, in the order of the list. With history, the database
             // merges a page from both values of `latest`.
             .index(&["latest", "name", "ecosystem", "version"])
@@ -84,17 +76,7 @@ fn component_collections(area: Area) -> Area {
     .collection(
         Collection::of::<StoredMatch>()
             .summary("Components under each name of each of their advisories")
-            .text("advisory_key")
-            .text("identity")
-            .boolean("latest")
-            .text("repository_id")
-            .text("branch_ref")
-            .text("audit_id")
-            .text("name")
-            .text("ecosystem")
-            .text("version")
-            .text("search_text")
-            .text("component_id")
+            .fields(&["identity", "branch_ref", "search_text"])
             .index(&["advisory_key", "latest", "name", "ecosystem", "version"])
             .index(&["advisory_key", "latest", "repository_id", "name", "ecosystem", "version"])
             .index(&["audit_id", "name"])
@@ -104,14 +86,12 @@ fn component_collections(area: Area) -> Area {
     .collection(
         Collection::of::<BranchInventoryHead>()
             .summary("The audit of each branch's inventory, and its number of components")
-            .integer("components")
+            .fields(&["components"])
             .readable_by(&["assistant", "context"]),
     )
     .collection(
         Collection::of::<StoredImport>()
             .summary("Imports that have not ended, failed, or left files out")
-            .text("repository_id")
-            .text("branch_ref")
             .index(&["repository_id", "branch_ref"]),
     )
     .collection(
@@ -131,8 +111,6 @@ fn advisory_collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredAdvisory>()
             .summary("Advisories; the id is the advisory's")
-            .text("modified")
-            .text("severity")
             .index(&["modified"])
             .index(&["severity", "modified"])
             .readable_by(&["*"]),
@@ -140,7 +118,6 @@ fn advisory_collections(area: Area) -> Area {
     .collection(
         Collection::of::<AffectedPackage>()
             .summary("Packages that advisories affect")
-            .text("package_key")
             .index(&["package_key"]),
     )
     .collection(
@@ -150,7 +127,6 @@ fn advisory_collections(area: Area) -> Area {
     .collection(
         Collection::of::<RelatedAdvisoryMention>()
             .summary("Names in advisories' `upstream` and `related`")
-            .text("name_key")
             .index(&["name_key"]),
     )
     .collection(
@@ -163,14 +139,7 @@ fn deployment_collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredDeployment>()
             .summary("Deployments")
-            .boolean("current")
-            .text("slot")
-            .text("repository_id")
-            .text("service_id")
-            .text("environment")
-            .text("commit_key")
-            .text("image_digest")
-            .text("observed_at")
+            .fields(&["environment"])
             .index(&["current", "slot"])
             .index(&["current", "slot", "observed_at"])
             .index(&["current", "commit_key", "observed_at"])
@@ -194,31 +163,23 @@ fn statement_collections(area: Area) -> Area {
     area.collection(
         Collection::of::<ImportedSbom>()
             .summary("SBOMs that audits imported")
-            .text("audit_id")
-            .text("serial")
             .index(&["audit_id"])
             .index(&["serial"]),
     )
     .collection(
         Collection::of::<StoredVexSource>()
             .summary("The newest document of each subject that makes VEX statements")
-            .text("branch_key")
             .index(&["branch_key"]),
     )
     .collection(
         Collection::of::<StatementChunk>()
             .summary("VEX statements by target, for matching")
-            .text("target_key")
             .index(&["target_key"]),
     )
     .collection(
         Collection::of::<ListedStatement>()
             .summary("VEX statements with their matches")
-            .text("repository_id")
-            .text("source_id")
-            .text("stated_at")
-            .text("component_text")
-            .text("advisory_text")
+            .fields(&["component_text", "advisory_text"])
             .index(&["stated_at"])
             .index(&["repository_id", "stated_at"])
             .index(&["source_id"])

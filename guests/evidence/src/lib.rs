@@ -41,11 +41,6 @@ fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredRecord>()
             .summary("Accepted records; the id is the record's evidence_id")
-            .text("kind")
-            .text("subject_key")
-            .text("content_sha256")
-            .text("envelope_id")
-            .text("observed_at")
             .index(&["kind", "observed_at"])
             .index(&["subject_key", "observed_at"])
             .index(&["content_sha256"])
@@ -55,42 +50,30 @@ fn collections(area: Area) -> Area {
     .collection(
         Collection::of::<StoredReceipt>()
             .summary("Receipts; written once, never changed")
-            .text("submitted_by")
-            .text("idempotency_key")
-            .text("envelope_id")
             .unique(&["submitted_by", "idempotency_key"])
             .unique(&["envelope_id"]),
     )
     .collection(
         Collection::of::<StoredResubmission>()
             .summary("Further idempotency keys of envelopes with a receipt")
-            .text("submitted_by")
-            .text("idempotency_key")
-            .text("signed_envelope_sha256")
             .unique(&["submitted_by", "idempotency_key"])
             .index(&["signed_envelope_sha256"]),
     )
     .collection(
         Collection::of::<StoredIngestionRun>()
             .summary("Ingestion runs, one for each envelope with a receipt")
-            .text("source_kind")
             .index(&["source_kind"])
             .readable_by(&["*"]),
     )
     .collection(
         Collection::of::<Producer>()
             .summary("Producers, who may sign evidence for the workspace")
-            .text("name")
             .unique(&["name"])
             .readable_by(&["*"]),
     )
     .collection(
         Collection::of::<ProducerKey>()
             .summary("Public keys of producers")
-            .text("producer_id")
-            .text("key_id")
-            .text("public_key")
-            .text("state")
             .unique(&["key_id"])
             .unique(&["public_key"])
             .index(&["producer_id"])

@@ -24,11 +24,7 @@ pub fn area() -> Area {
         .collection(
             Collection::of::<StoredGroupDependency>()
                 .summary("Dependencies between groups, and their kind")
-                .text("source_group_id")
-                .text("target_group_id")
-                .text("relationship_kind")
-                .text("state")
-                .boolean("crosses_trust_boundary")
+                .fields(&["state", "crosses_trust_boundary"])
                 .unique(&["source_group_id", "target_group_id", "relationship_kind"])
                 .index(&["target_group_id"])
                 .readable_by(&["*"]),

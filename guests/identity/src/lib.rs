@@ -41,8 +41,6 @@ fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredProvider>()
             .summary("OpenID Connect providers, without their client secrets")
-            .text("name")
-            .text("status")
             .unique(&["name"])
             .index(&["status"])
             .readable_by(&["*"]),

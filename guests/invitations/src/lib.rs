@@ -35,8 +35,6 @@ pub fn area() -> Area {
         .collection(
             Collection::of::<StoredInvitation>()
                 .summary("One invitation each, without its token")
-                .text("status")
-                .text("pending_email")
                 .index(&["status"])
                 .unique(&["pending_email"]),
         )

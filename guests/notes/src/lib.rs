@@ -65,7 +65,7 @@ fn list(ctx: &Ctx, Params(params): Params<ListParams>, paging: Paging) -> Result
 pub fn area() -> Area {
     Area::new("notes", env!("CARGO_PKG_VERSION"))
         .summary("Notes of a workspace")
-        .collection(Collection::of::<StoredNote>().text("author_id").index(&["author_id"]))
+        .collection(Collection::of::<StoredNote>().index(&["author_id"]))
         .event::<NoteCreated>("A user created a note")
         .route(post("create_note", "/v1/workspaces/{workspace_id}/notes").handler(create))
         .route(get("list_notes", "/v1/workspaces/{workspace_id}/notes").handler(list))

@@ -35,8 +35,6 @@ fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredSource>()
             .summary("Ownership sources of audits; the id is the audit's")
-            .text("repository_id")
-            .text("state")
             .index(&["repository_id", "state"])
             .readable_by(&["*"]),
     )
@@ -47,17 +45,13 @@ fn collections(area: Area) -> Area {
     .collection(
         Collection::of::<StoredPreview>()
             .summary("Previews: assignments of findings at one moment")
-            .text("repository_id")
-            .text("audit_id")
+            .fields(&["repository_id"])
             .index(&["audit_id"])
             .readable_by(&["*"]),
     )
     .collection(
         Collection::of::<StoredPreviewedFinding>()
             .summary("The findings of a preview")
-            .text("preview_id")
-            .integer("position")
-            .text("status")
             .index(&["preview_id", "position"])
             .index(&["preview_id", "status"]),
     )

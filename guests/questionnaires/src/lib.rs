@@ -61,9 +61,6 @@ fn collections(area: Area) -> Area {
     .collection(
         Collection::of::<StoredQuestion>()
             .summary("Questions and their answers")
-            .text("questionnaire_id")
-            .text("status")
-            .integer("position")
             .index(&["questionnaire_id", "position"])
             .index(&["questionnaire_id", "status", "position"])
             .index(&["status"])
@@ -72,12 +69,6 @@ fn collections(area: Area) -> Area {
     .collection(
         Collection::of::<StoredCitation>()
             .summary("Citations of answers")
-            .text("questionnaire_id")
-            .text("question_id")
-            .text("source_key")
-            .text("repository_id")
-            .text("looked_at")
-            .integer("position")
             .index(&["questionnaire_id"])
             .index(&["question_id", "position"])
             .index(&["source_key", "looked_at"])

@@ -46,10 +46,6 @@ fn collections(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredProgram>()
             .summary("Programs, with their steps")
-            .text("finding_id")
-            .text("repository_id")
-            .text("state")
-            .text("open_finding_id")
             .unique(&["open_finding_id"])
             .index(&["finding_id"])
             .index(&["repository_id"])
@@ -57,12 +53,11 @@ fn collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<StoredEvaluation>()
-            .summary("Evaluations of steps' predicates")
-            .text("program_id")
-            .text("audit_id")
-            .integer("order")
-            .unique(&["program_id", "audit_id", "order"]),
+        Collection::of::<StoredEvaluation>().summary("Evaluations of steps' predicates").unique(&[
+            "program_id",
+            "audit_id",
+            "order",
+        ]),
     )
 }
 

@@ -19,7 +19,6 @@ pub fn area() -> Area {
         .collection(
             Collection::of::<Installation>()
                 .summary("The workspace's installations of the application")
-                .text("external_id")
                 .unique(&["external_id"])
                 .readable_by(&["*"]),
         )

@@ -36,11 +36,6 @@ fn audit_work(area: Area) -> Area {
     area.collection(
         Collection::of::<StoredAudit>()
             .summary("Audits with their inputs and results")
-            .text("repository_id")
-            .text("state")
-            .text("started_at")
-            .text("schedule_id")
-            .text("due_at")
             .unique(&["schedule_id", "due_at"])
             .index(&["repository_id", "started_at"])
             .index(&["state", "started_at"])
@@ -89,8 +84,6 @@ fn schedule_work(area: Area) -> Area {
         .collection(
             Collection::of::<StoredSchedule>()
                 .summary("Schedules, which start audits automatically")
-                .text("repository_id")
-                .text("state")
                 .index(&["state"])
                 .index(&["repository_id"])
                 .readable_by(&["*"]),

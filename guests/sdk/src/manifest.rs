@@ -1,5 +1,7 @@
 //! Parts of the manifest other than routes: collections, lanes and parameters.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -37,15 +39,16 @@ impl Lane {
     }
 }
 
-/// Declaration of a collection: a kind of document. Queries can use only declared fields, and only
-/// fields with an index are fast to query.
+/// Declaration of a collection: a kind of document. Queries can use only the fields of its indexes,
+/// which are fast to query, and those that [`Collection::fields`] adds. A field's kind (text,
+/// integer or boolean) is that of the member in the documents' schema.
 #[derive(Debug)]
 #[must_use]
 pub struct Collection {
     name: &'static str,
     summary: &'static str,
     schema: fn() -> String,
-    fields: Vec<(&'static str, FieldKind)>,
+    fields: &'static [&'static str],
     indexes: Vec<(&'static [&'static str], bool)>,
     readers: &'static [&'static str],
 }
@@ -57,7 +60,7 @@ impl Collection {
             name: T::COLLECTION,
             summary: "",
             schema: schema::stored::<T>,
-            fields: Vec::new(),
+            fields: &[],
             indexes: Vec::new(),
             readers: &[],
         }
@@ -69,24 +72,10 @@ impl Collection {
         self
     }
 
-    fn field(mut self, name: &'static str, kind: FieldKind) -> Self {
-        self.fields.push((name, kind));
+    /// Sets the fields that queries use and that no index names.
+    pub fn fields(mut self, names: &'static [&'static str]) -> Self {
+        self.fields = names;
         self
-    }
-
-    /// Declares a field of the documents with text (also ids and timestamps), for queries.
-    pub fn text(self, name: &'static str) -> Self {
-        self.field(name, FieldKind::Text)
-    }
-
-    /// Declares a field of the documents with an integer, for queries.
-    pub fn integer(self, name: &'static str) -> Self {
-        self.field(name, FieldKind::Integer)
-    }
-
-    /// Declares a field of the documents with a boolean, for queries.
-    pub fn boolean(self, name: &'static str) -> Self {
-        self.field(name, FieldKind::Boolean)
     }
 
     /// Declares an index on these fields. It serves conditions on the first fields and the order by
@@ -112,23 +101,13 @@ impl Collection {
     pub(crate) fn manifest(&self) -> wit::Collection {
         let schema = (self.schema)();
         let members: Value = serde_json::from_str(&schema).unwrap_or_default();
-        for (name, _) in &self.fields {
-            let there = members["properties"].get(name).is_some();
-            assert!(there, "{}: documents have no member {name}", self.name);
-        }
-        for name in self.indexes.iter().flat_map(|(fields, _)| *fields) {
-            let declared = self.fields.iter().any(|(field, _)| field == name);
-            assert!(declared, "{}: the indexed field {name} is not declared", self.name);
-        }
+        let indexed = self.indexes.iter().flat_map(|(fields, _)| *fields);
+        let names: BTreeSet<&str> = indexed.chain(self.fields).copied().collect();
         wit::Collection {
             name: self.name.to_owned(),
             summary: self.summary.to_owned(),
             schema,
-            fields: self
-                .fields
-                .iter()
-                .map(|&(name, kind)| Field { name: name.to_owned(), kind })
-                .collect(),
+            fields: names.into_iter().map(|name| self.field(name, &members)).collect(),
             indexes: self
                 .indexes
                 .iter()
@@ -136,6 +115,19 @@ impl Collection {
                 .collect(),
             readers: owned(self.readers),
         }
+    }
+
+    /// Returns a field with its kind, from the documents' schema.
+    fn field(&self, name: &str, schema: &Value) -> Field {
+        let Some(member) = schema["properties"].get(name) else {
+            panic!("{}: documents have no member {name}", self.name)
+        };
+        let kind = match kind(name, not_null(member)) {
+            ParameterType::Boolean => FieldKind::Boolean,
+            ParameterType::Integer(_) => FieldKind::Integer,
+            _ => FieldKind::Text,
+        };
+        Field { name: name.to_owned(), kind }
     }
 }
 
@@ -186,7 +178,7 @@ pub(crate) fn parameter(
     }
 }
 
-/// Returns a parameter's schema without the null alternative of an optional parameter.
+/// Returns the schema of a parameter or field without the null alternative of an optional one.
 fn not_null(schema: &Value) -> &Value {
     let branches = schema["anyOf"].as_array();
     branches
@@ -223,6 +215,6 @@ fn kind(name: &str, schema: &Value) -> ParameterType {
             min_length: length("minLength").unwrap_or(0),
             max_length: length("maxLength").unwrap_or(2000),
         }),
-        _ => panic!("parameter {name} is neither text, integer, boolean, id nor moment"),
+        _ => panic!("{name} is neither text, integer, boolean, id nor timestamp"),
     }
 }

@@ -15,8 +15,6 @@ pub fn area() -> Area {
         .collection(
             Collection::of::<StoredCase>()
                 .summary("One case each, with its notes")
-                .text("author_id")
-                .text("status")
                 .index(&["author_id"])
                 .index(&["author_id", "status"]),
         )

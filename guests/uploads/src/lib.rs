@@ -34,11 +34,7 @@ pub fn area() -> Area {
         .collection(
             Collection::of::<Upload>()
                 .summary("Uploads with their stage and the name of their content's blob")
-                .text("validation_stage")
-                .text("content_sha256")
-                .text("repository_id")
-                .text("format")
-                .text("purpose")
+                .fields(&["purpose"])
                 .index(&["repository_id", "validation_stage", "format"])
                 .index(&["content_sha256"])
                 .index(&["validation_stage"])

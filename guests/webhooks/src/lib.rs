@@ -28,10 +28,6 @@ pub fn area() -> Area {
         .collection(
             Collection::of::<StoredDelivery>()
                 .summary("Deliveries: one event for one subscription, with its attempts")
-                .text("webhook_id")
-                .text("event_id")
-                .text("status")
-                .text("occurred_at")
                 .unique(&["webhook_id", "event_id"])
                 .index(&["webhook_id", "status"])
                 .index(&["webhook_id", "status", "occurred_at"])

@@ -405,7 +405,7 @@ async fn describe_runs_under_limits_and_without_capabilities() {
     let granted = assurance_runtime::every_capability;
     let refused = sandbox.runtime.load(panicking, |_| granted()).await.err().unwrap().to_string();
     assert!(refused.starts_with("`describe` failed: panicked at "), "{refused}");
-    assert!(refused.ends_with("things: the indexed field number is not declared"), "{refused}");
+    assert!(refused.ends_with("things: documents have no member number"), "{refused}");
     let refused = sandbox.load("abort-in-describe").await.err().unwrap();
     assert!(matches!(refused, LoadError::Describe(CallError::Trap(_))), "{refused}");
     let refused = sandbox.load("loop-in-describe").await.err().unwrap();

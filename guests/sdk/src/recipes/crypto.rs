@@ -23,7 +23,7 @@
 //!
 //! let area = Area::new("tokens", "1.0.0")
 //!     .uses(&[Capability::Crypto])
-//!     .collection(Collection::of::<StoredToken>().text("sha256").unique(&["sha256"]))
+//!     .collection(Collection::of::<StoredToken>().unique(&["sha256"]))
 //!     .route(post("create_token", "/v1/workspaces/{workspace_id}/tokens").handler(create));
 //! let host = FakeHost::new(area);
 //! let token = host.call(Request::to("create_token")).unwrap().body;

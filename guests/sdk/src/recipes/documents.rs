@@ -52,7 +52,7 @@
 //!     const SERVICES: &str = "/v1/workspaces/{workspace_id}/services";
 //!     const SERVICE: &str = "/v1/workspaces/{workspace_id}/services/{service_id}";
 //!     Area::new("services", "1.0.0")
-//!         .collection(Collection::of::<Service>().text("name").unique(&["name"]))
+//!         .collection(Collection::of::<Service>().unique(&["name"]))
 //!         .route(post("create_service", SERVICES).handler(create))
 //!         .route(get("list_services", SERVICES).handler(list))
 //!         .route(patch("update_service", SERVICE).handler(update))

@@ -1,35 +1,24 @@
 //! The workspace's job queue in memory, with the behavior that `wit/queue.wit` defines.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
-use uuid::Uuid;
 
 use super::FakeHost;
 use crate::MERGED_EVENTS;
-use crate::wit::assurance::area::jobs::RunningJob;
 use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Page, Status};
-use crate::wit::assurance::area::types::Progress;
 
 /// Name and capacity of each lane; the capacity is the number of jobs that run at a time.
 const LANES: [(&str, u32); 5] =
     [("assistant", 4), ("delivery", 8), ("ingest", 4), ("maintenance", 2), ("scanner", 2)];
 
-/// The jobs of all areas in the workspace, and the progress of each job that has reported one.
+/// The jobs of all areas in the workspace.
 #[derive(Clone, Default)]
-pub(super) struct QueueCapabilityState(Vec<Job>, BTreeMap<String, Progress>);
+pub(super) struct QueueCapabilityState(Vec<Job>);
 
 impl FakeHost {
     /// Adds a job to the queue that the `queue` capability shows. Its `position` is ignored and
     /// computed by the host.
     pub fn put_job(&self, job: Job) {
         self.0.state.borrow_mut().queue.0.push(job);
-    }
-
-    /// Sets the progress (done and total) of a job of the queue that the `queue` capability shows.
-    pub fn put_progress(&self, job: Uuid, (done, total): (u64, u64)) {
-        let progress = Progress { done, total };
-        self.0.state.borrow_mut().queue.1.insert(job.to_string(), progress);
     }
 }
 
@@ -44,20 +33,6 @@ fn rank(status: Status) -> u8 {
 }
 
 impl QueueCapabilityState {
-    pub(super) fn progress_of(&self, job: &str) -> Option<Progress> {
-        self.1.get(job).copied()
-    }
-
-    /// Returns the jobs about a resource that have a progress and have not ended.
-    pub(super) fn running_about(&self, resource: &str) -> Vec<RunningJob> {
-        let about = |job: &&Job| job.resource.as_deref() == Some(resource) && rank(job.status) < 3;
-        let running = |job: &Job| {
-            let progress = self.progress_of(&job.id)?;
-            Some(RunningJob { area: job.area.clone(), kind: job.kind.clone(), progress })
-        };
-        self.0.iter().filter(about).filter_map(running).collect()
-    }
-
     pub(super) fn lanes(&self, now: i64) -> Vec<Lane> {
         let count = |name: &str, status: Status| {
             let counts =

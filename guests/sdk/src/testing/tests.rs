@@ -78,7 +78,7 @@ fn host() -> FakeHost {
     const THINGS: &str = "/v1/workspaces/{workspace_id}/things";
     FakeHost::new(
         Area::new("things", "1.0.0")
-            .collection(Collection::of::<NewThing>().text("name").index(&["name"]))
+            .collection(Collection::of::<NewThing>().index(&["name"]))
             .route(post("create", THINGS).problems(&["things_full"]).handler(create))
             .route(get("read", THINGS).handler(read))
             .route(get("read_many", "/v1/workspaces/{workspace_id}/things/many").handler(read_many))
@@ -219,7 +219,7 @@ fn working_host() -> FakeHost {
     FakeHost::new(
         Area::new("things", "1.0.0")
             .uses(&[Capability::Links])
-            .collection(Collection::of::<NewThing>().text("name"))
+            .collection(Collection::of::<NewThing>().fields(&["name"]))
             .job(Lane::Maintenance, 1, 1_000, again)
             .route(get("search", "/v1/workspaces/{workspace_id}/things").handler(search))
             .route(post("begin", "/v1/workspaces/{workspace_id}/begin").handler(begin))
@@ -268,7 +268,7 @@ fn one_read_of_a_blob_has_at_most_8_mib() {
 /// Returns the documents `a`, `b` and `c` with the unique names `1`, `2` and `3`.
 fn unique_things() -> (Documents, manifest::Collection) {
     let mut documents = Documents::default();
-    let declared = Collection::of::<NewThing>().text("name").unique(&["name"]).manifest();
+    let declared = Collection::of::<NewThing>().unique(&["name"]).manifest();
     let all = [created("a", "1"), created("b", "2"), created("c", "3")];
     assert_eq!(documents.apply(&declared, &all, START), Ok(vec![1, 1, 1]));
     (documents, declared)
