@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use area_sdk::{Area, Handle};
+use area_sdk::{Area, HostFunctions};
 use assurance_core::domain::area::{JobRun, Problem, Request, SuccessReply};
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
@@ -88,7 +88,7 @@ impl AreaCode for NativeArea {
         Box::pin(async move {
             let request = convert::request(request);
             let (unit, result) = self
-                .settle(unit, |area, line| area.handle(Handle::new(line), request.clone()))
+                .settle(unit, |area, line| area.handle(HostFunctions::new(line), request.clone()))
                 .await;
             CallOutcome { unit, result: result.map(convert::answer) }
         })

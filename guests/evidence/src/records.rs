@@ -20,7 +20,7 @@ pub(crate) struct ValidationError {
     pub(crate) pointer: String,
     /// Code of the violated rule, for example `length_out_of_range`.
     pub(crate) code: String,
-    /// Description of the error.
+    /// What is wrong, and how to correct it, for the sender of the envelope.
     pub(crate) detail: String,
 }
 

@@ -2,7 +2,8 @@
 
 use crate::import;
 
-/// Parses a CSV questionnaire. Returns the total size of its questions and warnings in bytes.
+/// Parses a CSV questionnaire. Returns the total size of its questions and warnings in bytes, which
+/// the fuzzer compares with the size of the input; 0 if it is refused.
 pub fn csv(bytes: &[u8]) -> usize {
     let Ok(imported) = import::read(bytes) else { return 0 };
     let questions = imported.questions.iter().map(|one| {

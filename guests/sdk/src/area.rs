@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::{Ctx, JobCtx};
-use crate::host::Handle;
+use crate::host::HostFunctions;
 use crate::job::{Event, EventDelivery, Job, JobResult};
 use crate::manifest::{Collection, Lane};
 use crate::route::Route;
@@ -243,7 +243,7 @@ impl Area {
     ///
     /// # Panics
     /// If this area has no such operation.
-    pub fn handle(&self, host: Handle, request: Request) -> Result<Reply, Problem> {
+    pub fn handle(&self, host: HostFunctions, request: Request) -> Result<Reply, Problem> {
         let operation = &request.operation;
         let Some(route) = self.routes.iter().find(|route| route.facts.operation == operation)
         else {
@@ -258,7 +258,7 @@ impl Area {
     /// # Errors
     /// The error that the handler returned. A kind of job that this version does not have fails
     /// permanently.
-    pub fn run(&self, host: Handle, job: wit::Job) -> Result<wit::Outcome, wit::JobError> {
+    pub fn run(&self, host: HostFunctions, job: wit::Job) -> Result<wit::Outcome, wit::JobError> {
         let ctx = JobCtx::new(host, &job);
         let run = if job.kind == EVENT_KIND {
             let name = event_name(&job.payload);
@@ -287,7 +287,7 @@ impl Area {
     /// The error that the handler returned. A kind of job that does not run in batches fails.
     pub fn run_batch(
         &self,
-        host: Handle,
+        host: HostFunctions,
         jobs: Vec<wit::Job>,
     ) -> Result<Vec<wit::Outcome>, wit::JobError> {
         let Some(first) = jobs.first() else { return Ok(Vec::new()) };

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::blobs::{Blobs, SharedBlobs};
 use crate::documents::{Document, Documents};
 use crate::extract::HandlerInput;
-use crate::host::Handle;
+use crate::host::HostFunctions;
 use crate::id::IdGenerator;
 use crate::job::{Event, Job, Progress};
 use crate::problem::Problem;
@@ -24,7 +24,7 @@ use crate::wit::assurance::area::{
 
 /// Context of any call, a request or a job: one workspace at one time.
 pub struct Scope {
-    pub(crate) host: Handle,
+    pub(crate) host: HostFunctions,
     workspace: Uuid,
     now: Timestamp,
     ids: IdGenerator,
@@ -45,7 +45,7 @@ pub(crate) fn uuid(text: &str) -> Uuid {
 }
 
 impl Scope {
-    pub(crate) fn new(host: Handle, call: &Call) -> Self {
+    pub(crate) fn new(host: HostFunctions, call: &Call) -> Self {
         Self {
             host,
             workspace: uuid(&call.workspace),
@@ -68,7 +68,7 @@ impl Scope {
 
     /// Returns the host functions of the contract, with the contract's own types.
     #[must_use]
-    pub fn host(&self) -> &Handle {
+    pub fn host(&self) -> &HostFunctions {
         &self.host
     }
 
@@ -317,7 +317,11 @@ impl Deref for Ctx {
 
 impl Ctx {
     /// Splits a request into its context and the input of the handler's arguments.
-    pub(crate) fn new(host: Handle, request: Request, path: &'static str) -> (Self, HandlerInput) {
+    pub(crate) fn new(
+        host: HostFunctions,
+        request: Request,
+        path: &'static str,
+    ) -> (Self, HandlerInput) {
         let ctx = Self {
             scope: Scope::new(host, &request.call),
             user: uuid(&request.actor.user),
@@ -390,7 +394,7 @@ impl Deref for JobCtx {
 }
 
 impl JobCtx {
-    pub(crate) fn new(host: Handle, job: &crate::wit::Job) -> Self {
+    pub(crate) fn new(host: HostFunctions, job: &crate::wit::Job) -> Self {
         Self { scope: Scope::new(host, &job.call), job: uuid(&job.id), attempt: job.attempt }
     }
 

@@ -5,21 +5,21 @@ use crate::wit::assurance::area::*;
 
 /// Gives access to the host functions of the contract, which `wit/` documents.
 #[cfg(target_arch = "wasm32")]
-pub struct Handle;
+pub struct HostFunctions;
 
 /// Gives access to the host functions of the contract, which `wit/` documents.
 #[cfg(not(target_arch = "wasm32"))]
-pub struct Handle(Box<dyn Host>);
+pub struct HostFunctions(Box<dyn Host>);
 
 #[cfg(not(target_arch = "wasm32"))]
-impl Handle {
-    /// Returns a handle that forwards all host calls to this host, for native tests.
+impl HostFunctions {
+    /// Forwards all calls of host functions to this host, for native tests.
     pub fn new(host: impl Host + 'static) -> Self {
         Self(Box::new(host))
     }
 }
 
-/// Defines [`Host`] and the methods of [`Handle`], one for each function in the list that
+/// Defines [`Host`] and the methods of [`HostFunctions`], one for each function in the list that
 /// `build.rs` generates.
 macro_rules! host_functions {
     ($(
@@ -47,7 +47,7 @@ macro_rules! host_functions {
         }
 
         #[allow(missing_docs, reason = "documented in wit/")]
-        impl Handle {
+        impl HostFunctions {
             $($(#[$docs])* pub fn $name(&self, $($argument: $type),*) -> $output {
                 #[cfg(target_arch = "wasm32")]
                 return $module::$function($($argument),*);

@@ -68,9 +68,9 @@ pub use documents::{Document, DocumentError, Documents, Page, Query, Stored, Val
 pub use extract::{
     Blob, Body, Form, FromRequest, HandlerInput, LinkClaims, Params, Path, Verbatim,
 };
-pub use host::Handle;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Host;
+pub use host::HostFunctions;
 pub use job::{Event, EventDelivery, Job, JobError, JobResult, MERGED_EVENTS, Outcome, Progress};
 pub use mail::{MailError, Message};
 pub use manifest::{Collection, Lane};
@@ -119,14 +119,14 @@ macro_rules! export {
                     request: $crate::wit::Request,
                 ) -> ::core::result::Result<$crate::wit::Reply, $crate::wit::Problem> {
                     $crate::glue::begin();
-                    $area().handle($crate::Handle, request)
+                    $area().handle($crate::HostFunctions, request)
                 }
                 fn run(
                     job: $crate::wit::Job,
                 ) -> ::core::result::Result<$crate::wit::Outcome, $crate::wit::JobError> {
                     $crate::glue::begin();
                     $crate::glue::leave_arena();
-                    $area().run($crate::Handle, job)
+                    $area().run($crate::HostFunctions, job)
                 }
             }
             impl $crate::wit::exports::assurance::area::batches::Guest for Component {
@@ -143,7 +143,7 @@ macro_rules! export {
                 > {
                     $crate::glue::begin();
                     $crate::glue::leave_arena();
-                    $area().run_batch($crate::Handle, jobs)
+                    $area().run_batch($crate::HostFunctions, jobs)
                 }
             }
     $crate::wit::export_component!(Component with_types_in $crate::wit);

@@ -111,12 +111,12 @@ pub struct AreaLog {
 
 struct AreaLogState {
     newest: i64,
-    lines: BoundedLog<LogLine>,
-    faults: BoundedLog<CallFault>,
+    lines: NewestEntries<LogLine>,
+    faults: NewestEntries<CallFault>,
 }
 
 /// Bounded list of the newest entries of one kind, ordered by id.
-struct BoundedLog<T> {
+struct NewestEntries<T> {
     entries: VecDeque<(usize, Arc<AreaLogEntry<T>>)>,
     most: usize,
     bytes: usize,
@@ -149,8 +149,8 @@ impl AreaLog {
     fn new(clock: Clock) -> Self {
         let kept = AreaLogState {
             newest: 0,
-            lines: BoundedLog::new(LINES),
-            faults: BoundedLog::new(FAULTS),
+            lines: NewestEntries::new(LINES),
+            faults: NewestEntries::new(FAULTS),
         };
         Self { clock, kept: Mutex::new(kept) }
     }
@@ -239,7 +239,7 @@ impl AreaLogState {
     }
 }
 
-impl<T> BoundedLog<T> {
+impl<T> NewestEntries<T> {
     fn new(most: usize) -> Self {
         Self { entries: VecDeque::new(), most, bytes: 0, newest_dropped: i64::MIN }
     }

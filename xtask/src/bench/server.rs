@@ -18,7 +18,7 @@ const EMAIL: &str = "bench@example.com";
 
 /// Parameters with which a benchmark starts a server.
 pub(crate) struct ServerParameters<'a> {
-    /// Program to start as the server: `assurance`, or the twin.
+    /// Program to start as the server: `assurance`, or the native twin of its areas.
     pub(crate) program: &'a Path,
     /// Arguments of the program before `--config FILE`.
     pub(crate) arguments: &'a [&'a str],
@@ -71,7 +71,7 @@ impl Server {
         Self::launch(plan, config, BenchUser { workspace, cookie, csrf })
     }
 
-    /// Starts another node of this server's fleet for the same user.
+    /// Starts another node of this server's fleet. Its requests have the session of the same user.
     pub(crate) fn beside(&self, plan: &ServerParameters<'_>) -> anyhow::Result<Self> {
         Self::launch(plan, configure(plan)?, self.person.clone())
     }

@@ -23,7 +23,8 @@ pub(super) struct Batch {
 
 /// Result of matching the next components of an SBOM with advisories.
 pub(super) enum BatchMatchOutcome {
-    /// The first of the components, matched with advisories.
+    /// One or more components, from the first one on, matched with advisories. Those after them
+    /// are for the next call.
     Batch(Batch),
     /// The first component, whose assessment needs several steps.
     Large(Box<BatchComponent>),

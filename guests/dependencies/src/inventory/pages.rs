@@ -17,7 +17,8 @@ type StoredComponents = Vec<Stored<StoredComponent>>;
 /// Number of rows (components or matches) in the first query for a page, when their sizes are
 /// unknown.
 const FIRST: u32 = 10;
-/// Maximum number of rows in a query that follows a query with hidden rows.
+/// Maximum number of rows in a query for a page, used once a query for it found rows that are hidden
+/// because an import is running.
 const MOST: u32 = 500;
 /// Approximate maximum size of the rows of each later query for a page, in bytes.
 const BYTES: usize = 8 << 20;

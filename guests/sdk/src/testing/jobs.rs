@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{EnqueuedJob, FakeHost};
-use crate::host::Handle;
+use crate::host::HostFunctions;
 use crate::wit::{self, JobError, Outcome};
 
 impl FakeHost {
@@ -22,7 +22,7 @@ impl FakeHost {
             checkpoint: None,
         };
         self.0.in_job.set(true);
-        let result = self.attempt(|| self.0.area.run(Handle::new(self.clone()), job));
+        let result = self.attempt(|| self.0.area.run(HostFunctions::new(self.clone()), job));
         self.0.in_job.set(false);
         result
     }
@@ -76,7 +76,7 @@ impl FakeHost {
         });
         let jobs: Vec<_> = jobs.collect();
         self.0.in_job.set(true);
-        let result = self.attempt(|| self.0.area.run_batch(Handle::new(self.clone()), jobs));
+        let result = self.attempt(|| self.0.area.run_batch(HostFunctions::new(self.clone()), jobs));
         self.0.in_job.set(false);
         result
     }

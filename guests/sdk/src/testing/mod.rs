@@ -39,7 +39,7 @@ use uuid::Uuid;
 
 use crate::area::Area;
 use crate::blobs::BlobInfo;
-use crate::host::Handle;
+use crate::host::HostFunctions;
 use crate::mail::{MailError, Message};
 use crate::membership::Account;
 use crate::problem::Problem;
@@ -79,9 +79,9 @@ type Scanner = Box<dyn FnMut(&[u8]) -> Result<Verdict, ScanError>>;
 /// A host in memory. It keeps the effects of a call that succeeds, and discards those of a call
 /// that fails.
 #[derive(Clone)]
-pub struct FakeHost(Rc<Inner>);
+pub struct FakeHost(Rc<FakeHostState>);
 
-struct Inner {
+struct FakeHostState {
     area: Area,
     manifest: Manifest,
     routes: Vec<CheckedRoute>,
@@ -201,7 +201,7 @@ impl FakeHost {
     #[must_use]
     pub fn new(area: Area) -> Self {
         let manifest = area.manifest();
-        Self(Rc::new(Inner {
+        Self(Rc::new(FakeHostState {
             area,
             routes: manifest.routes.iter().cloned().map(CheckedRoute::new).collect(),
             manifest,
@@ -276,7 +276,7 @@ impl FakeHost {
         };
         contract.admit(&mut request)?;
         self.0.writes.set(contract.route.writes);
-        let result = self.attempt(|| self.0.area.handle(Handle::new(self.clone()), request));
+        let result = self.attempt(|| self.0.area.handle(HostFunctions::new(self.clone()), request));
         self.0.writes.set(true);
         match &result {
             Ok(reply) => contract.check_reply(reply),

@@ -5,7 +5,8 @@ use serde::Serialize;
 use crate::bench::load::LoadResults;
 use crate::bench::report::{Latency, median};
 
-/// What is measured, on which database, and for which build or peer.
+/// What is measured, such as webhook deliveries, on which database, and for which build of the
+/// service or which other program.
 #[derive(Clone, PartialEq, Serialize)]
 pub(super) struct MeasuredSubject {
     pub(super) what: String,

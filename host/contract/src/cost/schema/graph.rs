@@ -27,7 +27,7 @@ const ITEMS: [&str; 5] =
 /// Part of a JSON value to which the subschema at the end of a graph edge
 /// applies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum EdgeLabel<'s> {
+pub(super) enum JsonValuePart<'s> {
     Member(&'s str),
     AnyMember,
     Item,
@@ -41,7 +41,7 @@ pub(super) struct SchemaNode<'s> {
     pub(super) in_place: Vec<usize>,
     /// Numbers of the nodes whose subschemas apply to members and items of the
     /// value, with the part of the value.
-    pub(super) down: Vec<(EdgeLabel<'s>, usize)>,
+    pub(super) down: Vec<(JsonValuePart<'s>, usize)>,
     /// Whether the node's subschema has `unevaluatedProperties` or
     /// `unevaluatedItems`.
     pub(super) unevaluated: bool,
@@ -152,16 +152,16 @@ impl<'s> GraphBuilder<'s> {
         };
         self.same_value(members, &mut node)?;
         for (name, member) in by_name(members, "properties") {
-            node.down.push((EdgeLabel::Member(name), self.id(member)));
+            node.down.push((JsonValuePart::Member(name), self.id(member)));
         }
         let any = by_name(members, "patternProperties").map(|(_, member)| member);
         for schema in any.chain(ANY_MEMBER.iter().filter_map(|keyword| members.get(*keyword))) {
-            node.down.push((EdgeLabel::AnyMember, self.id(schema)));
+            node.down.push((JsonValuePart::AnyMember, self.id(schema)));
         }
         let single = ITEMS.iter().filter_map(|keyword| members.get(*keyword));
         let listed = ["prefixItems", "items"].into_iter().flat_map(|of| list(members, of));
         for schema in single.chain(listed) {
-            node.down.push((EdgeLabel::Item, self.id(schema)));
+            node.down.push((JsonValuePart::Item, self.id(schema)));
         }
         Ok(node)
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use graph::{EdgeLabel, SchemaGraph, SchemaNode};
+use graph::{JsonValuePart, SchemaGraph, SchemaNode};
 
 /// Maximum nesting depth of JSON values that the host reads.
 const VALUE_DEPTH: usize = 128;
@@ -79,7 +79,7 @@ fn expanded(graph: &SchemaGraph<'_>) -> (u64, bool) {
 #[derive(Clone, Default)]
 struct VisitSums<'s> {
     here: u64,
-    below: BTreeMap<EdgeLabel<'s>, u64>,
+    below: BTreeMap<JsonValuePart<'s>, u64>,
 }
 
 impl<'s> VisitSums<'s> {
@@ -98,7 +98,7 @@ impl<'s> VisitSums<'s> {
         }
     }
 
-    fn add_below(&mut self, label: EdgeLabel<'s>, cost: u64) {
+    fn add_below(&mut self, label: JsonValuePart<'s>, cost: u64) {
         let sum = self.below.entry(label).or_default();
         *sum = sum.saturating_add(cost);
     }
@@ -107,9 +107,11 @@ impl<'s> VisitSums<'s> {
     /// member or item.
     fn total(&self) -> u64 {
         let sum = |label| self.below.get(&label).copied().unwrap_or(0);
-        let members = self.below.iter().filter(|(label, _)| matches!(label, EdgeLabel::Member(_)));
+        let members =
+            self.below.iter().filter(|(label, _)| matches!(label, JsonValuePart::Member(_)));
         let named = members.map(|(_, cost)| *cost).max().unwrap_or(0);
-        let below = sum(EdgeLabel::AnyMember).saturating_add(named).max(sum(EdgeLabel::Item));
+        let below =
+            sum(JsonValuePart::AnyMember).saturating_add(named).max(sum(JsonValuePart::Item));
         self.here.saturating_add(below)
     }
 }
