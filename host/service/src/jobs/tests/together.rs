@@ -288,10 +288,11 @@ on_both! {
     }
 
     async fn a_batch_claims_no_job_that_would_wait_for_it(store: &Store) {
-        let end = Arc::new(Notify::new());
-        let ended = Arc::clone(&end);
+        let (begun, end) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (begins, ended) = (Arc::clone(&begun), Arc::clone(&end));
         let code = area_with_batches(64, move |_, jobs| {
             let (ends, ended) = (all_done(jobs), Arc::clone(&ended));
+            begins.notify_one();
             Box::pin(async move {
                 ended.notified().await;
                 ends
@@ -301,6 +302,7 @@ on_both! {
         insert(store, &[job(1), other(2), other(3)]).await;
         let mut bench = Bench::with(store, Some(code), one_slot).await;
         let (runs, done, waits) = (JobStatus::Running, JobStatus::Succeeded, JobStatus::Queued);
+        begun.notified().await;
         bench.becomes(&[runs, waits, waits]).await;
         // The drain begins none of them.
         tokio::spawn(async move {
