@@ -66,7 +66,8 @@ pub(crate) struct StoredCitation {
     pub(crate) question_id: Uuid,
     pub(crate) position: u32,
     pub(crate) evidence_ids: Vec<Uuid>,
-    /// Kind of the cited evidence. Only newer evidence of the same kind affects the citation.
+    /// Kind of the cited evidence. Only newer evidence of this kind confirms or supersedes the
+    /// citation.
     pub(crate) kind: Option<String>,
     pub(crate) report_id: Option<Uuid>,
     pub(crate) report_revision: Option<u64>,

@@ -166,7 +166,7 @@ pub enum MembershipError {
 /// Reason why an event is not published or a job not enqueued, as the guest
 /// receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EventOrJobError {
+pub enum PublishOrEnqueueError {
     /// The area used the interface wrongly; the text is for its author.
     #[error("misuse: {0}")]
     Misuse(String),

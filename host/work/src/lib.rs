@@ -58,10 +58,10 @@ pub use assurance_store::idempotency::StoredReply;
 pub use code::{AreaCode, CallError, CallOutcome, RunningCallSelector, TimeLimit};
 pub use egress_log::EgressResponseCache;
 pub use error::{
-    BlobError, DocumentError, EventOrJobError, HostCallError, MembershipError, QueueError,
+    BlobError, DocumentError, HostCallError, MembershipError, PublishOrEnqueueError, QueueError,
     SecretError, SendSecretError, SignedLinkError,
 };
-pub use outgoing::JobRequest;
+pub use outgoing::EnqueueJobRequest;
 pub use read_log::ReadLog;
 pub use recorded::{request_outcome, run_outcome};
 pub use scope::{AreaPolicy, EventSubscriber, LimitsByArea, UnitOfWorkLimits};

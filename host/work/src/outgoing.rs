@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::body::check_object;
 use super::error::READ_ONLY;
-use super::{EventOrJobError, EventSubscriber, UnitOfWork};
+use super::{EventSubscriber, PublishOrEnqueueError, UnitOfWork};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
 use assurance_core::domain::job::{
     EVENT_KIND, EventDeliveryJobTemplate, JobProgress, MERGED_EVENTS_KIND, NewJob,
@@ -20,7 +20,7 @@ const MAX_KEY: usize = 200;
 
 /// A guest's request to enqueue a job of its area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JobRequest {
+pub struct EnqueueJobRequest {
     /// Job kind, as the area's manifest declares it.
     pub kind: String,
     /// Payload that the job receives, a JSON object.
@@ -37,17 +37,17 @@ pub struct JobRequest {
 impl UnitOfWork {
     /// Publishes an event: enqueues one job for each subscriber. The commit omits
     /// the jobs of subscribers that only want what the workspace requests.
-    pub fn publish(&mut self, name: &str, data: String) -> Result<EventId, EventOrJobError> {
+    pub fn publish(&mut self, name: &str, data: String) -> Result<EventId, PublishOrEnqueueError> {
         let area = Arc::clone(&self.spec.area);
         let Some(subscribers) = area.events.get(name) else {
             return misuse(format!("{} does not publish {name:?}", area.area));
         };
         self.may_send(&data)?;
         check_object(&data)
-            .map_err(|what| EventOrJobError::Misuse(format!("event {name}: {what}")))?;
+            .map_err(|what| PublishOrEnqueueError::Misuse(format!("event {name}: {what}")))?;
         self.used.events += 1;
         if self.used.events > self.spec.limits.max_events {
-            return Err(EventOrJobError::LimitExceeded);
+            return Err(PublishOrEnqueueError::LimitExceeded);
         }
         let event = EventId(self.fresh_id());
         let payload = self.event_payload(event, name, &data)?;
@@ -94,21 +94,22 @@ impl UnitOfWork {
     }
 
     /// Enqueues a job of the area for the call's workspace.
-    pub fn enqueue(&mut self, request: JobRequest) -> Result<JobId, EventOrJobError> {
+    pub fn enqueue(&mut self, request: EnqueueJobRequest) -> Result<JobId, PublishOrEnqueueError> {
         let area = Arc::clone(&self.spec.area);
         let Some(kind) = area.jobs.get(&request.kind) else {
             return misuse(format!("{} declares no job {:?}", area.area, request.kind));
         };
         self.may_send(&request.payload)?;
-        check_object(&request.payload)
-            .map_err(|what| EventOrJobError::Misuse(format!("job {}: {what}", request.kind)))?;
+        check_object(&request.payload).map_err(|what| {
+            PublishOrEnqueueError::Misuse(format!("job {}: {what}", request.kind))
+        })?;
         if !request.dedupe_key.as_deref().is_none_or(is_key) {
             return misuse(format!("a dedupe key has at most {MAX_KEY} characters, no U+0000"));
         }
         self.used.jobs += 1;
         let is_full = self.spec.in_job && self.has_full_queue(&area.area);
         if is_full || self.used.jobs > self.spec.limits.max_jobs {
-            return Err(EventOrJobError::LimitExceeded);
+            return Err(PublishOrEnqueueError::LimitExceeded);
         }
         self.charge_outgoing(request.payload.len())?;
         let id = JobId(self.fresh_id());
@@ -129,7 +130,7 @@ impl UnitOfWork {
     }
 
     /// Sets the progress of the job that the call runs; stored with the end of the job's step.
-    pub fn report_progress(&mut self, progress: JobProgress) -> Result<(), EventOrJobError> {
+    pub fn report_progress(&mut self, progress: JobProgress) -> Result<(), PublishOrEnqueueError> {
         if !self.spec.in_job {
             return misuse("only a job has progress");
         }
@@ -147,20 +148,20 @@ impl UnitOfWork {
         self.progress
     }
 
-    fn may_send(&self, payload: &str) -> Result<(), EventOrJobError> {
+    fn may_send(&self, payload: &str) -> Result<(), PublishOrEnqueueError> {
         if !self.spec.writes {
             return misuse(READ_ONLY);
         }
         let fits = payload.len() as u64 <= self.spec.limits.max_payload_bytes;
-        if fits { Ok(()) } else { Err(EventOrJobError::LimitExceeded) }
+        if fits { Ok(()) } else { Err(PublishOrEnqueueError::LimitExceeded) }
     }
 
     /// Counts the payload bytes of events and jobs against the call's limit, because they are held
     /// in memory until the commit.
-    fn charge_outgoing(&mut self, bytes: usize) -> Result<(), EventOrJobError> {
+    fn charge_outgoing(&mut self, bytes: usize) -> Result<(), PublishOrEnqueueError> {
         self.used.outgoing_bytes = self.used.outgoing_bytes.saturating_add(bytes as u64);
         let fits = self.used.outgoing_bytes <= self.spec.limits.max_outgoing_bytes;
-        if fits { Ok(()) } else { Err(EventOrJobError::LimitExceeded) }
+        if fits { Ok(()) } else { Err(PublishOrEnqueueError::LimitExceeded) }
     }
 
     fn event_payload(
@@ -168,15 +169,16 @@ impl UnitOfWork {
         id: EventId,
         name: &str,
         data: &str,
-    ) -> Result<String, EventOrJobError> {
+    ) -> Result<String, PublishOrEnqueueError> {
         let payload = EventDeliveryPayload {
             id,
             name,
-            data: serde_json::from_str(data).map_err(|e| EventOrJobError::Misuse(e.to_string()))?,
+            data: serde_json::from_str(data)
+                .map_err(|e| PublishOrEnqueueError::Misuse(e.to_string()))?,
             occurred_at: self.spec.call.now,
             workspace_id: self.spec.call.workspace,
         };
-        serde_json::to_string(&payload).map_err(|e| EventOrJobError::Misuse(e.to_string()))
+        serde_json::to_string(&payload).map_err(|e| PublishOrEnqueueError::Misuse(e.to_string()))
     }
 }
 
@@ -198,6 +200,6 @@ fn is_key(key: &str) -> bool {
     key.chars().count() <= MAX_KEY && !key.contains('\0')
 }
 
-fn misuse<T>(what: impl Into<String>) -> Result<T, EventOrJobError> {
-    Err(EventOrJobError::Misuse(what.into()))
+fn misuse<T>(what: impl Into<String>) -> Result<T, PublishOrEnqueueError> {
+    Err(PublishOrEnqueueError::Misuse(what.into()))
 }

@@ -24,9 +24,9 @@ pub(super) struct RuleIndex<'a> {
     component_by_name: HashMap<&'a str, usize>,
     /// Positions of the rules by id. If several components of the tool have the id, the driver's
     /// rule, or that of the first extension.
-    by_id: RuleTree<'a>,
+    by_id: RuleIdTrie<'a>,
     /// Positions of the rules by id, separately for each component of the tool.
-    by_component: Vec<RuleTree<'a>>,
+    by_component: Vec<RuleIdTrie<'a>>,
     by_guid: HashMap<String, RulePosition>,
     /// For each invocation, the configurations in `ruleConfigurationOverrides`, by rule.
     overrides: Vec<HashMap<RulePosition, &'a RuleConfiguration>>,
@@ -55,13 +55,13 @@ type RuleOverrideSummary = (usize, bool);
 /// Positions of rules by rule id. Ids are hierarchical (SARIF 3.52.4): a node is a part between
 /// slashes. So a search takes one look-up for each part of an id, however long the id is.
 #[derive(Default)]
-struct RuleTree<'a> {
+struct RuleIdTrie<'a> {
     /// Nodes by their parent node and part of the rule id. The root is 0.
     nodes: HashMap<(usize, &'a str), usize>,
     rules: HashMap<usize, RulePosition>,
 }
 
-impl<'a> RuleTree<'a> {
+impl<'a> RuleIdTrie<'a> {
     /// Adds the position of a rule, unless another rule has its id.
     fn add(&mut self, id: &'a str, place: RulePosition) {
         let node = id.split('/').fold(0, |node, part| {
@@ -102,7 +102,7 @@ impl<'a> RuleIndex<'a> {
             components,
             component_by_guid: HashMap::new(),
             component_by_name: HashMap::new(),
-            by_id: RuleTree::default(),
+            by_id: RuleIdTrie::default(),
             by_component: Vec::new(),
             by_guid: HashMap::new(),
             overrides: Vec::new(),
@@ -147,7 +147,7 @@ impl<'a> RuleIndex<'a> {
             if let Some(name) = component.name.as_deref() {
                 self.component_by_name.entry(name).or_insert(at);
             }
-            let mut of_component = RuleTree::default();
+            let mut of_component = RuleIdTrie::default();
             for (index, rule) in component.rules.iter().flatten().enumerate() {
                 if let Some(id) = rule.id.as_deref() {
                     self.by_id.add(id, (at, index));
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_found_by_the_longest_prefix_of_its_id() {
-        let mut rules = RuleTree::default();
+        let mut rules = RuleIdTrie::default();
         for (index, id) in ["A", "A/b", "A", "A/b/c/d", ""].into_iter().enumerate() {
             rules.add(id, (0, index));
         }
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn an_id_of_many_parts_is_looked_up_once_for_each_known_part() {
-        let mut rules = RuleTree::default();
+        let mut rules = RuleIdTrie::default();
         rules.add("A", (0, 0));
         let id = format!("A{}", "/".repeat(900_000));
         assert_eq!((rules.path(&id).count(), rules.find(&id)), (1, Some((0, 0))));

@@ -11,7 +11,7 @@ use crate::reading::{ImportFailure, STREAM};
 
 /// Some records of an OSV file, as unparsed JSON.
 #[derive(Debug, Default)]
-pub(super) struct OsvRecordPage {
+pub(super) struct RawOsvRecords {
     pub(super) records: Vec<Box<RawValue>>,
     /// Size of `records`, in bytes.
     bytes: usize,
@@ -25,7 +25,7 @@ pub(super) fn records(
     packed: &[u8],
     places: Range<usize>,
     most_bytes: usize,
-) -> Result<OsvRecordPage, ImportFailure> {
+) -> Result<RawOsvRecords, ImportFailure> {
     let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
         let mut deserializer = serde_json::Deserializer::from_reader(reader);
@@ -46,22 +46,22 @@ struct RecordVisitor {
 }
 
 impl<'de> DeserializeSeed<'de> for RecordVisitor {
-    type Value = OsvRecordPage;
+    type Value = RawOsvRecords;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<OsvRecordPage, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RawOsvRecords, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for RecordVisitor {
-    type Value = OsvRecordPage;
+    type Value = RawOsvRecords;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array of advisories, or an object with one as `vulns`")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OsvRecordPage, A::Error> {
-        let mut read = OsvRecordPage::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RawOsvRecords, A::Error> {
+        let mut read = RawOsvRecords::default();
         loop {
             let more = if self.places.contains(&read.total) && read.bytes < self.most_bytes {
                 let record = items.next_element::<Box<RawValue>>()?;
@@ -77,8 +77,8 @@ impl<'de> Visitor<'de> for RecordVisitor {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<OsvRecordPage, A::Error> {
-        let mut read = OsvRecordPage::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<RawOsvRecords, A::Error> {
+        let mut read = RawOsvRecords::default();
         while let Some(name) = members.next_key::<String>()? {
             if name == "vulns" {
                 read = members.next_value_seed(self.clone())?;

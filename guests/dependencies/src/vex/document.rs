@@ -172,7 +172,8 @@ impl StatementMatches {
 /// A component that the reference of a VEX statement matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchedComponent {
-    /// Id of the dependency that is the component; null if the statement is about its own document.
+    /// Id of the dependency that is the component; null if the component is in the same SBOM as the
+    /// statement.
     pub(crate) id: Option<Uuid>,
     /// Name of the component, with its version: `name@version`.
     pub(crate) name: String,

@@ -45,7 +45,7 @@ pub struct Parameter {
 
 /// One part of a request's multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MultipartPart {
+pub struct ReceivedFormPart {
     /// Name of the form part, as the area's manifest declares it.
     pub name: String,
     /// File name of the form part, as the client sent it; `None` for a text
@@ -78,7 +78,7 @@ pub enum RequestBody {
     /// JSON body, valid against the route's request schema.
     Json(String),
     /// Form parts that are valid against the route's declaration.
-    Form(Vec<MultipartPart>),
+    Form(Vec<ReceivedFormPart>),
     /// Body of any type, streamed to the blob store.
     Blob(ReceivedBlob),
 }

@@ -5,7 +5,7 @@ use super::super::convert::same;
 use super::super::instance::CallState;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
-use assurance_work::EventOrJobError;
+use assurance_work::PublishOrEnqueueError;
 
 impl Host for CallState {
     fn publish(&mut self, name: String, data: String) -> Result<String, CapabilityError<Error>> {
@@ -16,4 +16,4 @@ impl Host for CallState {
     convert_error!();
 }
 
-same!(EventOrJobError => Error { Misuse(what), LimitExceeded });
+same!(PublishOrEnqueueError => Error { Misuse(what), LimitExceeded });

@@ -7,7 +7,7 @@ use super::{CapabilityError, convert_error, stop};
 use assurance_core::domain::job::JobProgress;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
-use assurance_work::{EventOrJobError, JobRequest};
+use assurance_work::{EnqueueJobRequest, PublishOrEnqueueError};
 
 impl Host for CallState {
     fn enqueue(&mut self, job: NewJob) -> Result<String, CapabilityError<Error>> {
@@ -37,16 +37,16 @@ impl Host for CallState {
     convert_error!();
 }
 
-fn job_request(job: NewJob) -> Result<JobRequest, EventOrJobError> {
+fn job_request(job: NewJob) -> Result<EnqueueJobRequest, PublishOrEnqueueError> {
     let resource = job.resource.map(|text| text.parse()).transpose();
-    Ok(JobRequest {
+    Ok(EnqueueJobRequest {
         kind: job.kind,
         payload: job.payload,
         resource: resource
-            .map_err(|_| EventOrJobError::Misuse("`resource` is not a UUID".to_owned()))?,
+            .map_err(|_| PublishOrEnqueueError::Misuse("`resource` is not a UUID".to_owned()))?,
         available_at: job.available_at.map(Timestamp),
         dedupe_key: job.dedupe_key,
     })
 }
 
-same!(EventOrJobError => Error { Misuse(what), LimitExceeded });
+same!(PublishOrEnqueueError => Error { Misuse(what), LimitExceeded });

@@ -6,8 +6,8 @@ use super::super::bindings;
 use super::super::bindings::assurance::area::types;
 use super::same;
 use assurance_core::domain::area::{
-    CallContext, JobRun, MultipartPart, Problem, ProblemKind, ReceivedBlob, Request, RequestBody,
-    SuccessReply, Violation,
+    CallContext, JobRun, Problem, ProblemKind, ReceivedBlob, ReceivedFormPart, Request,
+    RequestBody, SuccessReply, Violation,
 };
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::role::Role;
@@ -74,7 +74,7 @@ fn body(body: &RequestBody) -> types::Body {
     }
 }
 
-fn part(part: &MultipartPart) -> types::Part {
+fn part(part: &ReceivedFormPart) -> types::Part {
     types::Part {
         name: part.name.clone(),
         filename: part.filename.clone(),

@@ -12,7 +12,7 @@ use super::body::{BodyFault, BodyReader};
 use super::code::Code;
 use super::headers;
 use super::problem::Refusal;
-use assurance_core::domain::area::{MultipartPart, Violation};
+use assurance_core::domain::area::{ReceivedFormPart, Violation};
 use assurance_core::domain::manifest::FormPart;
 
 /// Reads a whole multipart form. Adds violations of the declared parts to `violations`.
@@ -25,7 +25,7 @@ pub(super) async fn read(
     declared: &[FormPart],
     time: Duration,
     violations: &mut Vec<Violation>,
-) -> Result<Vec<MultipartPart>, Refusal> {
+) -> Result<Vec<ReceivedFormPart>, Refusal> {
     // An absent body has no media type. It is reported as missing every part.
     let parts = if headers.contains_key(header::CONTENT_TYPE) {
         let form = multipart(headers, content).await?;
@@ -55,8 +55,8 @@ async fn read_parts(
     mut form: Multipart,
     declared: &[FormPart],
     violations: &mut Vec<Violation>,
-) -> Result<Vec<MultipartPart>, Refusal> {
-    let mut parts: Vec<MultipartPart> = Vec::new();
+) -> Result<Vec<ReceivedFormPart>, Refusal> {
+    let mut parts: Vec<ReceivedFormPart> = Vec::new();
     while let Some(field) = form.next_field().await.map_err(broken)? {
         let name = field.name().unwrap_or_default().to_owned();
         let Some(spec) = declared.iter().find(|spec| spec.name == name) else {
@@ -78,7 +78,7 @@ async fn read_parts(
     Ok(parts)
 }
 
-async fn read_part(mut field: Field<'_>, spec: &FormPart) -> Result<MultipartPart, Refusal> {
+async fn read_part(mut field: Field<'_>, spec: &FormPart) -> Result<ReceivedFormPart, Refusal> {
     let filename = field.file_name().filter(|_| spec.file).map(str::to_owned);
     let content_type = field.content_type().map(str::to_owned);
     let mut content = Vec::new();
@@ -89,7 +89,7 @@ async fn read_part(mut field: Field<'_>, spec: &FormPart) -> Result<MultipartPar
         }
         content.extend_from_slice(&piece);
     }
-    Ok(MultipartPart { name: spec.name.clone(), filename, content_type, content })
+    Ok(ReceivedFormPart { name: spec.name.clone(), filename, content_type, content })
 }
 
 /// Converts an error of the multipart parser. Errors of the body keep their code; others mean an
@@ -108,7 +108,7 @@ fn broken(error: MultipartError) -> Refusal {
     Refusal::invalid_one("", &format!("is not a readable form: {}", error.body_text()))
 }
 
-fn has(parts: &[MultipartPart], name: &str) -> bool {
+fn has(parts: &[ReceivedFormPart], name: &str) -> bool {
     parts.iter().any(|part| part.name == name)
 }
 
@@ -142,7 +142,7 @@ mod tests {
     async fn form(
         parts: &[(&str, &str)],
         limit: u64,
-    ) -> Result<(Vec<MultipartPart>, Vec<Violation>), u16> {
+    ) -> Result<(Vec<ReceivedFormPart>, Vec<Violation>), u16> {
         let mut text = String::new();
         for (disposition, content) in parts {
             text += &format!(

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 use super::claimed_keys::ClaimedKeys;
-use assurance_core::domain::area::{MultipartPart, Parameter, RequestBody};
+use assurance_core::domain::area::{Parameter, ReceivedFormPart, RequestBody};
 use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
 use assurance_core::domain::sealed::response_place;
 use assurance_core::secrets::{DecryptionError, Keys};
@@ -60,7 +60,7 @@ pub(super) fn with_parameters(
 
 /// Adds a part of a multipart form to the hash: each field after its length, so that no two
 /// different forms give the same bytes.
-fn add_part(hash: &mut Sha256, part: &MultipartPart) {
+fn add_part(hash: &mut Sha256, part: &ReceivedFormPart) {
     let filename = part.filename.as_deref().unwrap_or_default();
     for field in [part.name.as_bytes(), filename.as_bytes(), &part.content] {
         hash.update((field.len() as u64).to_be_bytes());
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn moving_a_byte_between_parts_changes_the_fingerprint() {
-        let part = |name: &str, content: &str| MultipartPart {
+        let part = |name: &str, content: &str| ReceivedFormPart {
             name: name.into(),
             filename: None,
             content_type: None,

@@ -132,12 +132,12 @@ impl Snapshot {
         host: Arc<[HostOperation]>,
         newcomer: &str,
     ) -> Result<Self, RegistryError> {
-        let mut builder = SnapshotBuilder::new(&host);
+        let mut builder = RouteTableBuilder::new(&host);
         let others = areas.values().filter(|area| area.manifest.name != newcomer);
         for area in others.chain(areas.get(newcomer)) {
             builder.add(area)?;
         }
-        let SnapshotBuilder { paths, tables, .. } = builder;
+        let RouteTableBuilder { paths, tables, .. } = builder;
         Ok(Self { areas, trials, paths, tables, host, ..Self::default() })
     }
 
@@ -236,7 +236,7 @@ impl Snapshot {
 /// Collects the routes of a snapshot and refuses routes, operation ids and events that two owners
 /// claim.
 #[derive(Default)]
-struct SnapshotBuilder {
+struct RouteTableBuilder {
     paths: matchit::Router<usize>,
     by_key: HashMap<String, usize>,
     tables: Vec<MethodTable>,
@@ -246,7 +246,7 @@ struct SnapshotBuilder {
     event_owners: HashMap<String, String>,
 }
 
-impl SnapshotBuilder {
+impl RouteTableBuilder {
     fn new(host: &[HostOperation]) -> Self {
         let mut builder = Self::default();
         for operation in host {

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::{BlobError, DocumentError, EgressResponseCache, EventOrJobError, JobRequest, ReadLog};
+use crate::{
+    BlobError, DocumentError, EgressResponseCache, EnqueueJobRequest, PublishOrEnqueueError,
+    ReadLog,
+};
 use assurance_core::config::EgressConfig;
 use assurance_outside::egress::Egress;
 use assurance_store::Quota;
@@ -54,17 +57,17 @@ async fn add_document(mut unit: UnitOfWork) -> Result<(), Error> {
 on_both! {
     async fn what_goes_out_is_bounded_in_bytes(store: &Store) {
         let area = Area::installed(store).await;
-        let wish = |bytes: usize| JobRequest {
+        let wish = |bytes: usize| EnqueueJobRequest {
             kind: "tidy".into(),
             payload: format!(r#"{{"x":"{}"}}"#, "y".repeat(bytes - 8)),
-            ..JobRequest::default()
+            ..EnqueueJobRequest::default()
         };
         let unit = || area.with(|spec| {
             spec.limits.max_payload_bytes = 1_000;
             spec.limits.max_outgoing_bytes = 2_500;
         });
-        let exceeded = |told: Result<(), EventOrJobError>| {
-            assert!(matches!(told, Err(EventOrJobError::LimitExceeded)), "{told:?}");
+        let exceeded = |told: Result<(), PublishOrEnqueueError>| {
+            assert!(matches!(told, Err(PublishOrEnqueueError::LimitExceeded)), "{told:?}");
         };
         let mut alone = unit();
         exceeded(alone.enqueue(wish(1_001)).map(drop));
@@ -77,10 +80,10 @@ on_both! {
 
     async fn an_area_has_so_many_jobs_waiting_in_a_workspace(store: &Store) {
         let area = Area::installed(store).await;
-        let wish = || JobRequest {
+        let wish = || EnqueueJobRequest {
             kind: "tidy".into(),
             payload: "{}".into(),
-            ..JobRequest::default()
+            ..EnqueueJobRequest::default()
         };
         let unit = |area: &Area| area.with(|spec| spec.limits.max_waiting_jobs = 3);
         let mut first = unit(&area);
@@ -100,7 +103,7 @@ on_both! {
             spec.in_job = true;
         });
         let told = job.enqueue(wish());
-        assert!(matches!(told, Err(EventOrJobError::LimitExceeded)), "{told:?}");
+        assert!(matches!(told, Err(PublishOrEnqueueError::LimitExceeded)), "{told:?}");
         // Calls that enqueue nothing, and other workspaces, go on.
         let mut other = unit(&area);
         other.write("items", vec![create("1", r#"{"name":"a"}"#)]).await.unwrap();
@@ -119,7 +122,7 @@ on_both! {
         let mut unit = area.with(|spec| spec.limits.max_waiting_jobs = 3);
         for _ in 0..3 {
             let (kind, payload) = ("tidy".into(), "{}".into());
-            unit.enqueue(JobRequest { kind, payload, ..JobRequest::default() }).unwrap();
+            unit.enqueue(EnqueueJobRequest { kind, payload, ..EnqueueJobRequest::default() }).unwrap();
         }
         unit.publish("item.made", "{}".into()).unwrap();
         unit.commit(CommitAdditions::default()).await.unwrap();
@@ -141,7 +144,7 @@ on_both! {
         let mut first = unit();
         for _ in 0..3 {
             let (kind, payload) = ("tidy".into(), "{}".into());
-            first.enqueue(JobRequest { kind, payload, ..JobRequest::default() }).unwrap();
+            first.enqueue(EnqueueJobRequest { kind, payload, ..EnqueueJobRequest::default() }).unwrap();
         }
         first.commit(CommitAdditions::default()).await.unwrap();
         let publish = async |reads: bool| {
@@ -297,7 +300,7 @@ on_both! {
         let unit = area.with(|spec| spec.limits.max_outgoing_bytes = 900);
         let mut unit = unit.with_read_log(&log);
         let told = unit.publish("item.made", document(1_000));
-        assert!(matches!(told, Err(EventOrJobError::LimitExceeded)), "{told:?}");
+        assert!(matches!(told, Err(PublishOrEnqueueError::LimitExceeded)), "{told:?}");
         assert_eq!(log.effects()["events"], serde_json::json!({}));
     }
 

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    BlobError, EgressResponseCache, EventOrJobError, JobRequest, SecretError, SendSecretError,
+    BlobError, EgressResponseCache, EnqueueJobRequest, PublishOrEnqueueError, SecretError,
+    SendSecretError,
 };
 use assurance_core::config::{Config, EgressConfig, MailConfig};
 use assurance_core::domain::id::JobId;
@@ -55,7 +56,7 @@ on_both! {
 
     async fn jobs_and_events_go_with_the_commit(store: &Store) {
         let area = Area::installed(store).await;
-        let wish = |key: Option<&str>| JobRequest {
+        let wish = |key: Option<&str>| EnqueueJobRequest {
             kind: "tidy".into(),
             payload: r#"{"n":1}"#.into(),
             resource: Some(Uuid::nil()),
@@ -71,8 +72,8 @@ on_both! {
         unit.enqueue(wish(Some("k"))).unwrap();
         unit.enqueue(wish(None)).unwrap();
         let event = unit.publish("item.made", r#"{"id":"a"}"#.into()).unwrap();
-        assert!(matches!(unit.publish("item.gone", "{}".into()), Err(EventOrJobError::Misuse(_))));
-        assert!(matches!(unit.publish("item.made", "[]".into()), Err(EventOrJobError::Misuse(_))));
+        assert!(matches!(unit.publish("item.gone", "{}".into()), Err(PublishOrEnqueueError::Misuse(_))));
+        assert!(matches!(unit.publish("item.made", "[]".into()), Err(PublishOrEnqueueError::Misuse(_))));
         unit.commit(CommitAdditions::default()).await.unwrap();
         let mut reader = store.reader().await.unwrap();
         let rows: Vec<JobRow> = testing::rows(&mut reader, "SELECT area, kind, lane, payload, max_attempts, timeout_ms, available_at, resource_id FROM jobs ORDER BY kind").await;
@@ -201,16 +202,16 @@ on_both! {
 
     async fn a_dedupe_key_is_one_that_both_databases_can_keep(store: &Store) {
         let area = Area::installed(store).await;
-        let wish = |key: String| JobRequest {
+        let wish = |key: String| EnqueueJobRequest {
             kind: "tidy".into(),
             payload: "{}".into(),
             dedupe_key: Some(key),
-            ..JobRequest::default()
+            ..EnqueueJobRequest::default()
         };
         let mut unit = area.unit();
         for bad in ["a\0".to_owned(), "x".repeat(201), "x".repeat(10_000)] {
             let told = unit.enqueue(wish(bad));
-            assert!(matches!(told, Err(EventOrJobError::Misuse(_))), "{told:?}");
+            assert!(matches!(told, Err(PublishOrEnqueueError::Misuse(_))), "{told:?}");
         }
         unit.enqueue(wish("\u{10FFFF}".repeat(200))).unwrap();
         unit.commit(CommitAdditions::default()).await.unwrap();

@@ -2,7 +2,7 @@
 //! commit.
 
 use super::*;
-use crate::{JobRequest, MembershipError, QueueError};
+use crate::{EnqueueJobRequest, MembershipError, QueueError};
 use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobStatus, Lane};
 use assurance_core::domain::people::User;
@@ -14,7 +14,7 @@ use assurance_store::{memberships, users};
 /// Enqueues a job of the area in a call.
 async fn enqueued(area: &Area) -> JobId {
     let (kind, payload) = ("tidy".into(), "{}".into());
-    let wish = JobRequest { kind, payload, ..JobRequest::default() };
+    let wish = EnqueueJobRequest { kind, payload, ..EnqueueJobRequest::default() };
     area.commit(async |unit| unit.enqueue(wish).unwrap()).await
 }
 

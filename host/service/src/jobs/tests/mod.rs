@@ -23,7 +23,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store::jobs::ClaimRequest;
 use assurance_store::testing::{self, job, on_both};
 use assurance_store::{Backend, TransactionAccess, mail_counts};
-use assurance_work::{CallError, CallOutcome, JobRequest, UnitOfWork};
+use assurance_work::{CallError, CallOutcome, EnqueueJobRequest, UnitOfWork};
 
 const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
 const LANE: Lane = Lane::Delivery;
@@ -227,11 +227,11 @@ on_both! {
         let code = area(|unit, run| {
             let step: u32 = run.checkpoint.as_deref().map_or(0, |text| text.parse().unwrap());
             assert_eq!(run.attempt, 1);
-            let wish = JobRequest {
+            let wish = EnqueueJobRequest {
                 kind: "child".into(),
                 payload: "{}".into(),
                 available_at: Some(Timestamp(i64::MAX)),
-                ..JobRequest::default()
+                ..EnqueueJobRequest::default()
             };
             unit.enqueue(wish).unwrap();
             let outcome = match step {
@@ -348,7 +348,7 @@ on_both! {
         let code = area(move |unit, _| {
             let (thief, booty) = (thief.clone(), Arc::clone(&booty));
             let (kind, payload) = ("child".into(), "{}".into());
-            unit.enqueue(JobRequest { kind, payload, ..JobRequest::default() }).unwrap();
+            unit.enqueue(EnqueueJobRequest { kind, payload, ..EnqueueJobRequest::default() }).unwrap();
             Box::pin(async move {
                 // For other processes the last heartbeat was an hour ago.
                 let later = Clock::System.now().plus_ms(3_600_000);

@@ -78,12 +78,12 @@ pub(super) fn one_slot(jobs: &mut config::JobsConfig) {
 /// Enqueues a job that never runs for each of these jobs: the effect of their run.
 fn leave_a_trace(unit: &mut UnitOfWork, jobs: &[JobRun]) {
     for job in jobs {
-        let trace = JobRequest {
+        let trace = EnqueueJobRequest {
             kind: "child".into(),
             payload: job.payload.clone(),
             resource: Some(job.id.0),
             available_at: Some(Timestamp(i64::MAX)),
-            ..JobRequest::default()
+            ..EnqueueJobRequest::default()
         };
         unit.enqueue(trace).unwrap();
     }
