@@ -220,9 +220,15 @@ impl Builder {
 }
 
 impl TestHost {
-    /// Starts the process, possibly again, and waits until it serves.
+    /// Starts the process, possibly again, and waits until it serves. A busy machine may not open
+    /// a connection to the database in time; then the process starts once more, as a service
+    /// manager would start it.
     pub async fn start(&mut self) {
-        if let Err(why) = self.try_start(START_LIMIT).await {
+        let mut started = self.try_start(START_LIMIT).await;
+        if started.as_ref().is_err_and(|why| why.contains("pool timed out")) {
+            started = self.try_start(START_LIMIT).await;
+        }
+        if let Err(why) = started {
             panic!("{why}");
         }
     }
