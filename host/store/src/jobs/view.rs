@@ -96,18 +96,35 @@ pub async fn loads(
     workspace: WorkspaceId,
     now: Timestamp,
 ) -> Result<BTreeMap<Lane, WorkspaceLaneLoad>, Error> {
-    let sql = "SELECT lane, count(CASE WHEN status = 'running' THEN 1 END), \
-               count(CASE WHEN status = 'queued' AND available_at <= $2 THEN 1 END) \
-               FROM jobs WHERE workspace_id = $1 GROUP BY lane";
-    let rows: Vec<(String, i64, i64)> = fetch_all!(connection, sql, workspace.0, now.0);
+    let mut sql: String = Lane::ALL
+        .map(|lane| {
+            let of = queued_in(connection.backend(), lane);
+            format!("SELECT '{lane}' AS lane, 0 AS active, count(*) {of} UNION ALL ")
+        })
+        .concat();
+    sql += "SELECT lane, count(*), 0 FROM jobs WHERE status = 'running' AND workspace_id = $1 \
+            GROUP BY lane";
+    let rows: Vec<(String, i64, i64)> =
+        fetch_all!(connection, AssertSqlSafe(sql), workspace.0, now.0);
     let mut loads: BTreeMap<Lane, WorkspaceLaneLoad> =
         Lane::ALL.into_iter().map(|lane| (lane, WorkspaceLaneLoad::default())).collect();
     for (lane, active, queued) in rows {
-        let number = |count: i64| u64::try_from(count).unwrap_or_default();
-        let load = WorkspaceLaneLoad { active: number(active), queued: number(queued) };
-        loads.insert(parsed("jobs.lane", &lane)?, load);
+        let load = loads.entry(parsed("jobs.lane", &lane)?).or_default();
+        load.active += u64::try_from(active).unwrap_or_default();
+        load.queued += u64::try_from(queued).unwrap_or_default();
     }
     Ok(loads)
+}
+
+/// Returns the FROM and WHERE of the lane's queued jobs of the workspace `$1` that are due at `$2`.
+/// They are read along the index of flows, so that jobs of other workspaces and ended ones cost
+/// nothing.
+fn queued_in(backend: Backend, lane: Lane) -> String {
+    let index = if backend == Backend::Sqlite { "INDEXED BY jobs_flows " } else { "" };
+    format!(
+        "FROM jobs {index}WHERE lane = '{lane}' AND workspace_id = $1 \
+         AND status IN ('queued', 'retrying') AND status = 'queued' AND available_at <= $2"
+    )
 }
 
 /// Columns of the jobs table that members and operators may see. Payloads are
@@ -124,14 +141,20 @@ pub async fn overview(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<JobForMembers>, Error> {
+    let first = |lane| {
+        let of = queued_in(connection.backend(), lane);
+        let first = format!("SELECT {COLUMNS} {of} ORDER BY available_at, id LIMIT $3");
+        format!("SELECT * FROM ({first}) AS {lane} UNION ALL ")
+    };
+    let queued = Lane::ALL.map(first).concat();
     let sql = format!(
         "SELECT {COLUMNS}, CASE WHEN rank = 0 THEN nth END AS position \
          FROM (SELECT {COLUMNS}, rank, row_number() OVER (PARTITION BY lane, rank \
          ORDER BY CASE WHEN rank = 3 THEN -updated_at ELSE available_at END, id) AS nth \
          FROM (SELECT {COLUMNS}, CASE status WHEN 'queued' THEN 0 WHEN 'running' THEN 1 \
          WHEN 'retrying' THEN 2 ELSE 3 END AS rank \
-         FROM jobs WHERE workspace_id = $1 \
-         AND (status <> 'queued' OR available_at <= $2)) AS mine) AS placed \
+         FROM ({queued}SELECT {COLUMNS} FROM jobs \
+         WHERE workspace_id = $1 AND status <> 'queued') AS mine) AS ranked) AS placed \
          WHERE nth <= $3 ORDER BY lane, rank, nth"
     );
     let rows: Vec<ListedRow> =
