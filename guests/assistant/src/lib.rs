@@ -57,41 +57,35 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredModelEndpoint>()
             .summary("OpenAI-compatible servers, without their keys")
             .unique(&["name"])
             .index(&["active"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredConversation>()
             .summary("Conversations, without their messages")
             .index(&["created_by"])
             .index(&["status"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredMessage>()
             .summary("Messages of users and of the assistant")
             .unique(&["conversation_id", "position"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredRun>()
             .summary("Runs that create answers, with their cost")
             .index(&["conversation_id"])
             .index(&["conversation_id", "status"])
             .index(&["status"])
             .readable_by(&["*"]),
-    )
+    ])
 }
 
 const ENDPOINTS: &str = "/v1/workspaces/{workspace_id}/model-endpoints";
 const ENDPOINT: &str = "/v1/workspaces/{workspace_id}/model-endpoints/{model_endpoint_id}";
 
 fn endpoint_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_model_endpoint", ENDPOINTS)
             .summary("Create a model endpoint")
             .description(docs::ENDPOINTS)
@@ -100,8 +94,6 @@ fn endpoint_routes(area: Area) -> Area {
             .problems(&["name_taken", "too_many_model_endpoints"])
             .example(include_str!("../examples/create_model_endpoint.json"))
             .handler(endpoints::create),
-    )
-    .route(
         get("list_model_endpoints", ENDPOINTS)
             .summary("List model endpoints, newest first")
             .description(
@@ -110,8 +102,6 @@ fn endpoint_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_model_endpoints.json"))
             .handler(endpoints::list),
-    )
-    .route(
         get("get_model_endpoint", ENDPOINT)
             .summary("Read a model endpoint")
             .description(
@@ -120,8 +110,6 @@ fn endpoint_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_model_endpoint.json"))
             .handler(endpoints::show),
-    )
-    .route(
         patch("update_model_endpoint", ENDPOINT)
             .summary("Change a model endpoint")
             .description(
@@ -132,8 +120,6 @@ fn endpoint_routes(area: Area) -> Area {
             .problems(&["name_taken"])
             .example(include_str!("../examples/update_model_endpoint.json"))
             .handler(endpoints::update),
-    )
-    .route(
         post(
             "validate_model_endpoint",
             "/v1/workspaces/{workspace_id}/model-endpoints/{model_endpoint_id}/validate",
@@ -143,8 +129,6 @@ fn endpoint_routes(area: Area) -> Area {
         .role(Role::Admin)
         .example(include_str!("../examples/validate_model_endpoint.json"))
         .handler(endpoints::validate),
-    )
-    .route(
         delete("delete_model_endpoint", ENDPOINT)
             .summary("Delete a model endpoint and its key")
             .description(
@@ -153,7 +137,7 @@ fn endpoint_routes(area: Area) -> Area {
             )
             .role(Role::Admin)
             .handler(endpoints::remove),
-    )
+    ])
 }
 
 const CONVERSATIONS: &str = "/v1/workspaces/{workspace_id}/assistant/conversations";
@@ -161,7 +145,7 @@ const CONVERSATION: &str =
     "/v1/workspaces/{workspace_id}/assistant/conversations/{conversation_id}";
 
 fn conversation_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_assistant_conversation", CONVERSATIONS)
             .summary("Open a conversation with the assistant")
             .description(docs::CONVERSATIONS)
@@ -170,8 +154,6 @@ fn conversation_routes(area: Area) -> Area {
             .rate(RateClass::Heavy)
             .example(include_str!("../examples/create_assistant_conversation.json"))
             .handler(conversations::create),
-    )
-    .route(
         get("list_assistant_conversations", CONVERSATIONS)
             .summary("List conversations, newest first")
             .description(
@@ -179,8 +161,6 @@ fn conversation_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_assistant_conversations.json"))
             .handler(conversations::list),
-    )
-    .route(
         get("get_assistant_conversation", CONVERSATION)
             .summary("Read a conversation with its latest messages and runs")
             .description(
@@ -189,8 +169,6 @@ fn conversation_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_assistant_conversation.json"))
             .handler(conversations::show),
-    )
-    .route(
         patch("update_assistant_conversation", CONVERSATION)
             .summary("Rename, close or reopen a conversation")
             .description(
@@ -199,13 +177,11 @@ fn conversation_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/update_assistant_conversation.json"))
             .handler(conversations::update),
-    )
-    .route(
         delete("delete_assistant_conversation", CONVERSATION)
             .summary("Delete a conversation")
             .description("Only the user who opened it, or an admin, can delete it.")
             .handler(conversations::remove),
-    )
+    ])
 }
 
 const MESSAGES: &str =
@@ -213,7 +189,7 @@ const MESSAGES: &str =
 const RUNS: &str = "/v1/workspaces/{workspace_id}/assistant/conversations/{conversation_id}/runs";
 
 fn message_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("post_assistant_message", MESSAGES)
             .summary("Send a message in a conversation")
             .description("Only one run of a conversation can be open at a time.")
@@ -221,22 +197,16 @@ fn message_routes(area: Area) -> Area {
             .problems(&["run_in_progress", "conversation_closed", "conversation_full"])
             .example(include_str!("../examples/post_assistant_message.json"))
             .handler(conversations::post_message),
-    )
-    .route(
         get("list_assistant_messages", MESSAGES)
             .summary("List the messages of a conversation, newest first")
             .description("One page of messages of users and of the assistant.")
             .example(include_str!("../examples/list_assistant_messages.json"))
             .handler(messages::list),
-    )
-    .route(
         get("list_assistant_runs", RUNS)
             .summary("List the runs of a conversation, newest first")
             .description("One page of runs with their tokens and cost. `status` selects runs.")
             .example(include_str!("../examples/list_assistant_runs.json"))
             .handler(runs::list),
-    )
-    .route(
         get(
             "get_assistant_run",
             "/v1/workspaces/{workspace_id}/assistant/conversations/{conversation_id}/runs/{run_id}",
@@ -248,8 +218,6 @@ fn message_routes(area: Area) -> Area {
         )
         .example(include_str!("../examples/get_assistant_run.json"))
         .handler(runs::show),
-    )
-    .route(
         post(
             "retry_assistant_run",
             "/v1/workspaces/{workspace_id}/assistant/conversations/{conversation_id}/runs/\
@@ -269,7 +237,7 @@ fn message_routes(area: Area) -> Area {
         ])
         .example(include_str!("../examples/retry_assistant_run.json"))
         .handler(runs::retry),
-    )
+    ])
 }
 
 area_sdk::export!(area);

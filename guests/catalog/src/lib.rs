@@ -35,15 +35,13 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<Repository>()
             .summary("Repositories, including archived ones")
             .unique(&["name"])
             .unique(&["provider", "external_id"])
             .index(&["archived"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<Service>()
             .summary("Services with their repositories and owners")
             .fields(&["environment"])
@@ -51,8 +49,6 @@ fn collections(area: Area) -> Area {
             .index(&["owner_id"])
             .index(&["group_id"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<UserGroup>()
             .summary(
                 "Groups with their members, their names in other systems, and their trust zone",
@@ -60,14 +56,14 @@ fn collections(area: Area) -> Area {
             .fields(&["trust_zone", "data_classification"])
             .unique(&["name"])
             .readable_by(&["*"]),
-    )
+    ])
 }
 
 const REPOSITORIES: &str = "/v1/workspaces/{workspace_id}/repositories";
 const REPOSITORY: &str = "/v1/workspaces/{workspace_id}/repositories/{repository_id}";
 
 fn repository_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_repository", REPOSITORIES)
             .summary("Register a repository")
             .description(
@@ -76,8 +72,6 @@ fn repository_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/create_repository.json"))
             .handler(repositories::create),
-    )
-    .route(
         get("list_repositories", REPOSITORIES)
             .summary("List repositories, newest first")
             .description(
@@ -86,8 +80,6 @@ fn repository_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_repositories.json"))
             .handler(repositories::list),
-    )
-    .route(
         get("get_repository", REPOSITORY)
             .summary("Read a repository")
             .description(
@@ -95,28 +87,24 @@ fn repository_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_repository.json"))
             .handler(resource::show::<Repository>),
-    )
-    .route(
         patch("update_repository", REPOSITORY)
             .summary("Change, archive or restore a repository")
             .description("Absent members keep their values; null clears a nullable member.")
             .example(include_str!("../examples/update_repository.json"))
             .handler(repositories::update),
-    )
+    ])
 }
 
 const SERVICES: &str = "/v1/workspaces/{workspace_id}/services";
 const SERVICE: &str = "/v1/workspaces/{workspace_id}/services/{service_id}";
 
 fn service_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_service", SERVICES)
             .summary("Register a service")
             .description(intake::DESCRIPTION)
             .example(include_str!("../examples/create_service.json"))
             .handler(services::create),
-    )
-    .route(
         get("list_services", SERVICES)
             .summary("List services, newest first")
             .description(
@@ -125,8 +113,6 @@ fn service_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_services.json"))
             .handler(services::list),
-    )
-    .route(
         get("get_service", SERVICE)
             .summary("Read a service")
             .description(
@@ -134,21 +120,19 @@ fn service_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_service.json"))
             .handler(resource::show::<Service>),
-    )
-    .route(
         patch("update_service", SERVICE)
             .summary("Change a service")
             .description("Absent members keep their values; null clears a nullable member.")
             .example(include_str!("../examples/update_service.json"))
             .handler(services::update),
-    )
+    ])
 }
 
 const GROUPS: &str = "/v1/workspaces/{workspace_id}/groups";
 const GROUP: &str = "/v1/workspaces/{workspace_id}/groups/{group_id}";
 
 fn group_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_group", GROUPS)
             .summary("Create a group")
             .description(
@@ -158,8 +142,6 @@ fn group_routes(area: Area) -> Area {
             .role(Role::Admin)
             .example(include_str!("../examples/create_group.json"))
             .handler(groups::create),
-    )
-    .route(
         get("list_groups", GROUPS)
             .summary("List groups, newest first")
             .description(
@@ -168,8 +150,6 @@ fn group_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_groups.json"))
             .handler(groups::list),
-    )
-    .route(
         get("get_group", GROUP)
             .summary("Read a group")
             .description(
@@ -177,8 +157,6 @@ fn group_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_group.json"))
             .handler(resource::show::<UserGroup>),
-    )
-    .route(
         patch("update_group", GROUP)
             .summary("Change a group")
             .description(
@@ -187,7 +165,7 @@ fn group_routes(area: Area) -> Area {
             .role(Role::Admin)
             .example(include_str!("../examples/update_group.json"))
             .handler(groups::update),
-    )
+    ])
 }
 
 area_sdk::export!(area);

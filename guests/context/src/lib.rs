@@ -33,24 +33,20 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredSnapshot>()
             .summary("Snapshots; the one with the newest `generated_at` is current")
             .index(&["generated_at"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<LatestAudit>()
             .summary("The latest audit of a repository; its id is the id"),
-    )
-    .collection(
         Collection::of::<LatestSourceIngestion>()
             .summary("The latest ingestion from each source of evidence"),
-    )
+    ])
 }
 
 fn routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         get("get_workspace_context", "/v1/workspaces/{workspace_id}/context")
             .summary("Read the current context of the workspace")
             .description(snapshots::DESCRIPTION)
@@ -58,15 +54,11 @@ fn routes(area: Area) -> Area {
             .deadline_ms(5_000)
             .example(include_str!("../examples/get_workspace_context.json"))
             .handler(snapshots::current),
-    )
-    .route(
         get("list_context_snapshots", "/v1/workspaces/{workspace_id}/context/snapshots")
             .summary("List context snapshots, newest first")
             .description("The latest 200 snapshots are stored.")
             .example(include_str!("../examples/list_context_snapshots.json"))
             .handler(snapshots::list),
-    )
-    .route(
         get(
             "get_context_snapshot",
             "/v1/workspaces/{workspace_id}/context/snapshots/{snapshot_id}",
@@ -75,7 +67,7 @@ fn routes(area: Area) -> Area {
         .description("Snapshots never change. `GET …/context` returns the latest one.")
         .example(include_str!("../examples/get_context_snapshot.json"))
         .handler(snapshots::show),
-    )
+    ])
 }
 
 area_sdk::export!(area);

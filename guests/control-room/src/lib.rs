@@ -81,7 +81,7 @@ fn findings(area: Area) -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredTransition>()
             .summary("Transitions of findings; written once, never changed")
             .fields(&["by_person"])
@@ -89,36 +89,26 @@ fn collections(area: Area) -> Area {
             .index(&["to_state", "created_at", "elapsed_hours", "elapsed_seconds"])
             .index(&["decision", "created_at", "elapsed_hours", "elapsed_seconds"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<MatchSuggestion>()
             .summary("Pairs of findings that may be the same")
             .index(&["state"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredSnapshot>()
             .summary("Snapshots of the control room, one for each change of content")
             .index(&["window"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredTextFingerprint>().summary(
             "Word sketches of findings for the similarity search; the id is the finding's",
         ),
-    )
-    .collection(Collection::of::<ControlRoom>().summary("The latest rebuild of the control room"))
-    .collection(
+        Collection::of::<ControlRoom>().summary("The latest rebuild of the control room"),
         Collection::of::<AnalysisSeries>()
             .summary("One tool, category or artifact stream, and branch of a repository")
             .index(&["repository_id", "branch_ref", "last_run_at"]),
-    )
-    .collection(
         Collection::of::<BranchScanLimitations>()
             .summary("Limitations of the latest audit of a branch")
             .index(&["limited", "repository_id"]),
-    )
-    .collection(Collection::of::<StoredImport>().summary("One for each audit"))
+        Collection::of::<StoredImport>().summary("One for each audit"),
+    ])
 }
 
 fn events(area: Area) -> Area {
@@ -136,31 +126,28 @@ const TRANSITIONS: &str = "/v1/workspaces/{workspace_id}/findings/{finding_id}/t
 const SUGGESTION: &str = "/v1/workspaces/{workspace_id}/match-suggestions/{suggestion_id}";
 
 fn operations(area: Area) -> Area {
-    suggestion_operations(finding_operations(area))
-        .route(
-            post("rebuild_control_room", "/v1/workspaces/{workspace_id}/control-room/rebuild")
-                .summary("Rebuild the control room")
-                .description(room::DESCRIPTION)
-                .in_contract()
-                .role(Role::Member)
-                .rate(RateClass::Heavy)
-                .deadline_ms(30_000)
-                .example(include_str!("../examples/rebuild_control_room.json"))
-                .handler(room::rebuild),
-        )
-        .route(
-            get("get_control_room", "/v1/workspaces/{workspace_id}/control-room")
-                .summary("Read the latest rebuild of the control room")
-                .description("Without a rebuild, the control room is computed and not stored.")
-                .rate(RateClass::Standard)
-                .deadline_ms(30_000)
-                .example(include_str!("../examples/get_control_room.json"))
-                .handler(room::show),
-        )
+    suggestion_operations(finding_operations(area)).routes([
+        post("rebuild_control_room", "/v1/workspaces/{workspace_id}/control-room/rebuild")
+            .summary("Rebuild the control room")
+            .description(room::DESCRIPTION)
+            .in_contract()
+            .role(Role::Member)
+            .rate(RateClass::Heavy)
+            .deadline_ms(30_000)
+            .example(include_str!("../examples/rebuild_control_room.json"))
+            .handler(room::rebuild),
+        get("get_control_room", "/v1/workspaces/{workspace_id}/control-room")
+            .summary("Read the latest rebuild of the control room")
+            .description("Without a rebuild, the control room is computed and not stored.")
+            .rate(RateClass::Standard)
+            .deadline_ms(30_000)
+            .example(include_str!("../examples/get_control_room.json"))
+            .handler(room::show),
+    ])
 }
 
 fn finding_operations(area: Area) -> Area {
-    area.route(
+    area.routes([
         get("list_findings", "/v1/workspaces/{workspace_id}/findings")
             .summary("List findings, newest first")
             .description(findings::DESCRIPTION)
@@ -168,15 +155,11 @@ fn finding_operations(area: Area) -> Area {
             .deadline_ms(10_000)
             .example(include_str!("../examples/list_findings.json"))
             .handler(findings::list),
-    )
-    .route(
         get("get_finding", FINDING)
             .summary("Read a finding")
             .description("`ETag` is its lifecycle version.")
             .example(include_str!("../examples/get_finding.json"))
             .handler(findings::show),
-    )
-    .route(
         post("transition_finding", TRANSITIONS)
             .summary("Change a finding's state")
             .description(lifecycle::DESCRIPTION)
@@ -184,8 +167,6 @@ fn finding_operations(area: Area) -> Area {
             .example(include_str!("../examples/transition_finding.json"))
             .if_match()
             .handler(lifecycle::create),
-    )
-    .route(
         get("list_finding_transitions", TRANSITIONS)
             .summary("List a finding's transitions, newest first")
             .description(
@@ -194,18 +175,16 @@ fn finding_operations(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_finding_transitions.json"))
             .handler(lifecycle::list),
-    )
+    ])
 }
 
 fn suggestion_operations(area: Area) -> Area {
-    area.route(
+    area.routes([
         get("list_match_suggestions", "/v1/workspaces/{workspace_id}/match-suggestions")
             .summary("List suggestions that two findings are the same, newest first")
             .description(matching::DESCRIPTION)
             .example(include_str!("../examples/list_match_suggestions.json"))
             .handler(suggestions::list),
-    )
-    .route(
         get("get_match_suggestion", SUGGESTION)
             .summary("Read a match suggestion")
             .description(
@@ -214,8 +193,6 @@ fn suggestion_operations(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_match_suggestion.json"))
             .handler(suggestions::show),
-    )
-    .route(
         post(
             "decide_match_suggestion",
             "/v1/workspaces/{workspace_id}/match-suggestions/{suggestion_id}/decision",
@@ -230,7 +207,7 @@ fn suggestion_operations(area: Area) -> Area {
         .example(include_str!("../examples/decide_match_suggestion.json"))
         .if_match()
         .handler(suggestions::decide),
-    )
+    ])
 }
 
 area_sdk::export!(area);

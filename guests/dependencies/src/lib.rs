@@ -59,7 +59,7 @@ pub fn area() -> Area {
 }
 
 fn component_collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredComponent>()
             .summary("Packages of repositories' branches, audit by audit")
             .fields(&["search_text"])
@@ -72,8 +72,6 @@ fn component_collections(area: Area) -> Area {
             .index(&["audit_id", "name", "ecosystem", "version"])
             .index(&["latest", "package_key"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredMatch>()
             .summary("Components under each name of each of their advisories")
             .fields(&["identity", "branch_ref", "search_text"])
@@ -82,61 +80,43 @@ fn component_collections(area: Area) -> Area {
             .index(&["audit_id", "name"])
             .index(&["component_id", "advisory_key"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<BranchInventoryHead>()
             .summary("The audit of each branch's inventory, and its number of components")
             .fields(&["components"])
             .readable_by(&["assistant", "context"]),
-    )
-    .collection(
         Collection::of::<StoredImport>()
             .summary("Imports that have not ended, failed, or left files out")
             .index(&["repository_id", "branch_ref"]),
-    )
-    .collection(
         Collection::of::<PackageAdvisoryRevision>()
             .summary("How often packages with many advisories have changed"),
-    )
-    .collection(
         Collection::of::<VulnerabilityChunk>()
             .summary("Matches of an assessment that takes several steps"),
-    )
-    .collection(
         Collection::of::<StoredFileSummary>().summary("Results of reading files, by their SHA-256"),
-    )
+    ])
 }
 
 fn advisory_collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredAdvisory>()
             .summary("Advisories; the id is the advisory's")
             .index(&["modified"])
             .index(&["severity", "modified"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<AffectedPackage>()
             .summary("Packages that advisories affect")
             .index(&["package_key"]),
-    )
-    .collection(
         Collection::of::<AdvisoriesWithName>()
             .summary("Ids and aliases, and the advisories they name"),
-    )
-    .collection(
         Collection::of::<RelatedAdvisoryMention>()
             .summary("Names in advisories' `upstream` and `related`")
             .index(&["name_key"]),
-    )
-    .collection(
         Collection::of::<MentionIndexCompletion>()
             .summary("Whether the mentions of all advisories are indexed"),
-    )
+    ])
 }
 
 fn deployment_collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredDeployment>()
             .summary("Deployments")
             .fields(&["environment"])
@@ -149,34 +129,24 @@ fn deployment_collections(area: Area) -> Area {
             .index(&["repository_id", "observed_at"])
             .index(&["service_id", "observed_at"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<DeploymentEvidenceLink>()
             .summary("The deployment of each evidence record"),
-    )
-    .collection(
         Collection::of::<LatestCommitAudit>().summary("The latest audit of each deployed commit"),
-    )
+    ])
 }
 
 fn statement_collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<ImportedSbom>()
             .summary("SBOMs that audits imported")
             .index(&["audit_id"])
             .index(&["serial"]),
-    )
-    .collection(
         Collection::of::<StoredVexSource>()
             .summary("The newest document of each subject that makes VEX statements")
             .index(&["branch_key"]),
-    )
-    .collection(
         Collection::of::<StatementChunk>()
             .summary("VEX statements by target, for matching")
             .index(&["target_key"]),
-    )
-    .collection(
         Collection::of::<ListedStatement>()
             .summary("VEX statements with their matches")
             .fields(&["component_text", "advisory_text"])
@@ -184,7 +154,7 @@ fn statement_collections(area: Area) -> Area {
             .index(&["repository_id", "stated_at"])
             .index(&["source_id"])
             .readable_by(&["*"]),
-    )
+    ])
 }
 
 fn work(area: Area) -> Area {
@@ -208,22 +178,18 @@ const COMPONENT_ADVISORIES: &str =
 const ADVISORIES: &str = "/v1/workspaces/{workspace_id}/advisories";
 
 fn routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         get("list_dependencies", "/v1/workspaces/{workspace_id}/dependencies")
             .summary("List the dependencies of the workspace's repositories")
             .description(inventory::list::DESCRIPTION)
             .in_contract()
             .example(include_str!("../examples/list_dependencies.json"))
             .handler(inventory::list::list),
-    )
-    .route(
         get("list_component_advisories", COMPONENT_ADVISORIES)
             .summary("List all advisories of a dependency")
             .description(inventory::advisories::DESCRIPTION)
             .example(include_str!("../examples/list_component_advisories.json"))
             .handler(inventory::advisories::list),
-    )
-    .route(
         post("import_advisories", ADVISORIES)
             .summary("Import advisories in the OSV format")
             .description(advisories::routes::DESCRIPTION)
@@ -232,8 +198,6 @@ fn routes(area: Area) -> Area {
             .deadline_ms(10_000)
             .example(include_str!("../examples/import_advisories.json"))
             .handler(advisories::routes::import),
-    )
-    .route(
         get("list_advisories", ADVISORIES)
             .summary("List advisories, latest modified first")
             .description(
@@ -242,28 +206,22 @@ fn routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_advisories.json"))
             .handler(advisories::routes::list),
-    )
-    .route(
         get("get_advisory", "/v1/workspaces/{workspace_id}/advisories/{advisory_id}")
             .summary("Read an advisory, by its id or an alias")
             .description("With its affected packages and version ranges, as they were imported.")
             .example(include_str!("../examples/get_advisory.json"))
             .handler(advisories::routes::show),
-    )
-    .route(
         get("list_vex_statements", "/v1/workspaces/{workspace_id}/vex-statements")
             .summary("List VEX statements, newest document first")
             .description(vex::list::DESCRIPTION)
             .example(include_str!("../examples/list_vex_statements.json"))
             .handler(vex::list::list),
-    )
-    .route(
         get("list_deployments", "/v1/workspaces/{workspace_id}/deployments")
             .summary("List deployments, latest evidence first")
             .description(deployments::said::DESCRIPTION)
             .example(include_str!("../examples/list_deployments.json"))
             .handler(deployments::list::list),
-    )
+    ])
 }
 
 area_sdk::export!(area);

@@ -38,7 +38,7 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredRecord>()
             .summary("Accepted records; the id is the record's evidence_id")
             .index(&["kind", "observed_at"])
@@ -46,43 +46,33 @@ fn collections(area: Area) -> Area {
             .index(&["content_sha256"])
             .index(&["envelope_id"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredReceipt>()
             .summary("Receipts; written once, never changed")
             .unique(&["submitted_by", "idempotency_key"])
             .unique(&["envelope_id"]),
-    )
-    .collection(
         Collection::of::<StoredResubmission>()
             .summary("Further idempotency keys of envelopes with a receipt")
             .unique(&["submitted_by", "idempotency_key"])
             .index(&["signed_envelope_sha256"]),
-    )
-    .collection(
         Collection::of::<StoredIngestionRun>()
             .summary("Ingestion runs, one for each envelope with a receipt")
             .index(&["source_kind"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<Producer>()
             .summary("Producers, who may sign evidence for the workspace")
             .unique(&["name"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<ProducerKey>()
             .summary("Public keys of producers")
             .unique(&["key_id"])
             .unique(&["public_key"])
             .index(&["producer_id"])
             .index(&["state"]),
-    )
+    ])
 }
 
 fn operations(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("submit_evidence_envelope", "/v1/workspaces/{workspace_id}/evidence-envelopes")
             .summary("Submit a signed evidence envelope")
             .description(submit::DESCRIPTION)
@@ -103,8 +93,6 @@ fn operations(area: Area) -> Area {
             ])
             .example(include_str!("../examples/submit_evidence_envelope.json"))
             .handler(submit::submit),
-    )
-    .route(
         get(
             "get_evidence_envelope_schema",
             "/v1/workspaces/{workspace_id}/evidence-envelopes/schema",
@@ -114,8 +102,6 @@ fn operations(area: Area) -> Area {
         .in_contract()
         .example(include_str!("../examples/get_evidence_envelope_schema.json"))
         .handler(schema::describe),
-    )
-    .route(
         get("list_evidence_receipts", "/v1/workspaces/{workspace_id}/evidence-envelopes")
             .summary("List receipts, newest first")
             .description(
@@ -124,11 +110,11 @@ fn operations(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_evidence_receipts.json"))
             .handler(receipts::list),
-    )
+    ])
 }
 
 fn management(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_evidence_producer", PRODUCERS)
             .summary("Create a producer, who may sign evidence")
             .description(
@@ -138,15 +124,11 @@ fn management(area: Area) -> Area {
             .role(Role::Admin)
             .example(include_str!("../examples/create_evidence_producer.json"))
             .handler(producers::create),
-    )
-    .route(
         get("list_evidence_producers", PRODUCERS)
             .summary("List producers, newest first")
             .description("One page of producers, revoked ones included.")
             .example(include_str!("../examples/list_evidence_producers.json"))
             .handler(producers::list),
-    )
-    .route(
         post(
             "revoke_evidence_producer",
             "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/revoke",
@@ -157,8 +139,6 @@ fn management(area: Area) -> Area {
         .example(include_str!("../examples/revoke_evidence_producer.json"))
         .if_match()
         .handler(producers::revoke),
-    )
-    .route(
         post(
             "create_evidence_producer_key",
             "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/keys",
@@ -173,8 +153,6 @@ fn management(area: Area) -> Area {
         .problems(&["too_many_keys", "producer_revoked"])
         .example(include_str!("../examples/create_evidence_producer_key.json"))
         .handler(keys::create),
-    )
-    .route(
         get(
             "list_evidence_producer_keys",
             "/v1/workspaces/{workspace_id}/evidence-producers/{producer_id}/keys",
@@ -183,8 +161,6 @@ fn management(area: Area) -> Area {
         .description("One page of public keys, revoked ones included.")
         .example(include_str!("../examples/list_evidence_producer_keys.json"))
         .handler(keys::list),
-    )
-    .route(
         post(
             "revoke_evidence_producer_key",
             "/v1/workspaces/{workspace_id}/evidence-producer-keys/{id}/revoke",
@@ -194,7 +170,7 @@ fn management(area: Area) -> Area {
         .role(Role::Admin)
         .example(include_str!("../examples/revoke_evidence_producer_key.json"))
         .handler(keys::revoke),
-    )
+    ])
 }
 
 area_sdk::export!(area);

@@ -40,7 +40,7 @@ pub fn area() -> Area {
 }
 
 fn routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_group_dependency", DEPENDENCIES)
             .summary("Declare that one group depends on another")
             .description(dependencies::DESCRIPTION)
@@ -48,8 +48,6 @@ fn routes(area: Area) -> Area {
             .role(Role::Admin)
             .example(include_str!("../examples/create_group_dependency.json"))
             .handler(dependencies::create),
-    )
-    .route(
         get("list_group_dependencies", DEPENDENCIES)
             .summary("List dependencies between groups, newest first")
             .description(
@@ -57,8 +55,6 @@ fn routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_group_dependencies.json"))
             .handler(dependencies::list),
-    )
-    .route(
         get("get_group_dependency", DEPENDENCY)
             .summary("Read a dependency between groups")
             .description(
@@ -66,14 +62,12 @@ fn routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_group_dependency.json"))
             .handler(dependencies::show),
-    )
-    .route(
         delete("delete_group_dependency", DEPENDENCY)
             .summary("Delete a dependency between groups")
             .description("Later evidence may create it again.")
             .role(Role::Admin)
             .handler(dependencies::remove),
-    )
+    ])
 }
 
 area_sdk::export!(area);

@@ -38,18 +38,16 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredProvider>()
             .summary("OpenID Connect providers, without their client secrets")
             .unique(&["name"])
             .index(&["status"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<DomainAssignment>()
             .summary("Providers of e-mail domains; the id is the domain")
             .readable_by(&["*"]),
-    )
+    ])
 }
 
 /// Text for the OpenAPI document: rules of identity providers.
@@ -74,15 +72,13 @@ const PROVIDERS: &str = "/v1/workspaces/{workspace_id}/identity/providers";
 const PROVIDER: &str = "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}";
 
 fn provider_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         get("list_identity_providers", PROVIDERS)
             .summary("List the workspace's identity providers by name")
             .description("Returns all providers, at most 50, without secrets.")
             .in_contract()
             .example(include_str!("../examples/list_identity_providers.json"))
             .handler(providers::list),
-    )
-    .route(
         post("create_identity_provider", PROVIDERS)
             .summary("Create an identity provider")
             .description(RULES)
@@ -90,8 +86,6 @@ fn provider_routes(area: Area) -> Area {
             .problems(&["name_taken", "domain_taken", "too_many_identity_providers"])
             .example(include_str!("../examples/create_identity_provider.json"))
             .handler(providers::create),
-    )
-    .route(
         get("get_identity_provider", PROVIDER)
             .summary("Read an identity provider and its discovery status")
             .description(
@@ -100,8 +94,6 @@ fn provider_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_identity_provider.json"))
             .handler(providers::show),
-    )
-    .route(
         patch("update_identity_provider", PROVIDER)
             .summary("Change an identity provider")
             .description(
@@ -112,18 +104,16 @@ fn provider_routes(area: Area) -> Area {
             .problems(&["name_taken", "domain_taken"])
             .example(include_str!("../examples/update_identity_provider.json"))
             .handler(providers::update),
-    )
-    .route(
         delete("delete_identity_provider", PROVIDER)
             .summary("Delete an identity provider and its secret")
             .description("The stored client secret is deleted with it.")
             .role(Role::Admin)
             .handler(providers::remove),
-    )
+    ])
 }
 
 fn state_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post(
             "rotate_identity_provider",
             "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}/rotate",
@@ -134,8 +124,6 @@ fn state_routes(area: Area) -> Area {
         .example(include_str!("../examples/rotate_identity_provider.json"))
         .if_match()
         .handler(providers::rotate),
-    )
-    .route(
         post(
             "disable_identity_provider",
             "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}/disable",
@@ -148,8 +136,6 @@ fn state_routes(area: Area) -> Area {
         .example(include_str!("../examples/disable_identity_provider.json"))
         .if_match()
         .handler(providers::disable),
-    )
-    .route(
         post(
             "enable_identity_provider",
             "/v1/workspaces/{workspace_id}/identity/providers/{provider_id}/enable",
@@ -160,7 +146,7 @@ fn state_routes(area: Area) -> Area {
         .example(include_str!("../examples/enable_identity_provider.json"))
         .if_match()
         .handler(providers::enable),
-    )
+    ])
 }
 
 area_sdk::export!(area);

@@ -32,16 +32,14 @@ pub fn area() -> Area {
             Capability::Membership,
             Capability::Settings,
         ])
-        .collection(
+        .collections([
             Collection::of::<StoredInvitation>()
                 .summary("One invitation each, without its token")
                 .index(&["status"])
                 .unique(&["pending_email"]),
-        )
-        .collection(
             Collection::of::<LatestEmailDelivery>()
                 .summary("Time of the last e-mail of each invitation"),
-        )
+        ])
         .event::<InvitationCreated>("A person was invited to the workspace")
         .event::<InvitationAccepted>("An invitation was accepted: the workspace has a new member")
         .event::<InvitationDeclined>("An invitation was declined")
@@ -54,7 +52,7 @@ pub fn area() -> Area {
 
 /// Adds to the area the operations with which admins manage invitations.
 fn with_management(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_invitation", "/v1/workspaces/{workspace_id}/invitations")
             .summary("Invite a person by e-mail")
             .description(manage::DESCRIPTION)
@@ -62,8 +60,6 @@ fn with_management(area: Area) -> Area {
             .problems(&["already_member", "invitation_pending", "too_many_invitations"])
             .example(include_str!("../examples/create_invitation.json"))
             .handler(manage::create),
-    )
-    .route(
         get("list_invitations", "/v1/workspaces/{workspace_id}/invitations")
             .summary("List the workspace's invitations")
             .description(
@@ -75,16 +71,12 @@ fn with_management(area: Area) -> Area {
             .role(Role::Admin)
             .example(include_str!("../examples/list_invitations.json"))
             .handler(lists::newest),
-    )
-    .route(
         get("page_invitations", "/v1/workspaces/{workspace_id}/invitation-history")
             .summary("Page through the workspace's invitations")
             .description("One page of all invitations, answered and expired ones included.")
             .role(Role::Admin)
             .example(include_str!("../examples/page_invitations.json"))
             .handler(lists::page),
-    )
-    .route(
         get("get_invitation", "/v1/workspaces/{workspace_id}/invitations/{invitation_id}")
             .summary("Read an invitation")
             .description(
@@ -93,8 +85,6 @@ fn with_management(area: Area) -> Area {
             .role(Role::Admin)
             .example(include_str!("../examples/get_invitation.json"))
             .handler(lists::show),
-    )
-    .route(
         post(
             "resend_invitation",
             "/v1/workspaces/{workspace_id}/invitations/{invitation_id}/resend",
@@ -109,8 +99,6 @@ fn with_management(area: Area) -> Area {
         .example(include_str!("../examples/resend_invitation.json"))
         .if_match()
         .handler(manage::resend),
-    )
-    .route(
         post(
             "revoke_invitation",
             "/v1/workspaces/{workspace_id}/invitations/{invitation_id}/revoke",
@@ -127,12 +115,12 @@ fn with_management(area: Area) -> Area {
         .example(include_str!("../examples/revoke_invitation.json"))
         .if_match()
         .handler(manage::revoke),
-    )
+    ])
 }
 
 /// Adds to the area the operations with which invited persons respond.
 fn with_answers(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("accept_invitation", "/v1/invitations/accept")
             .summary("Accept an invitation")
             .description(
@@ -146,8 +134,6 @@ fn with_answers(area: Area) -> Area {
             .problems(&["invitation_not_pending", "inviter_not_allowed"])
             .example(include_str!("../examples/accept_invitation.json"))
             .handler(respond::accept),
-    )
-    .route(
         post("decline_invitation", "/v1/invitations/decline")
             .summary("Decline an invitation")
             .description(
@@ -159,7 +145,7 @@ fn with_answers(area: Area) -> Area {
             .problems(&["invitation_not_pending"])
             .example(include_str!("../examples/decline_invitation.json"))
             .handler(respond::decline),
-    )
+    ])
 }
 
 area_sdk::export!(area);

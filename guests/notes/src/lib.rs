@@ -67,8 +67,10 @@ pub fn area() -> Area {
         .summary("Notes of a workspace")
         .collection(Collection::of::<StoredNote>().index(&["author_id"]))
         .event::<NoteCreated>("A user created a note")
-        .route(post("create_note", "/v1/workspaces/{workspace_id}/notes").handler(create))
-        .route(get("list_notes", "/v1/workspaces/{workspace_id}/notes").handler(list))
+        .routes([
+            post("create_note", "/v1/workspaces/{workspace_id}/notes").handler(create),
+            get("list_notes", "/v1/workspaces/{workspace_id}/notes").handler(list),
+        ])
 }
 
 area_sdk::export!(area);

@@ -32,52 +32,42 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredSource>()
             .summary("Ownership sources of audits; the id is the audit's")
             .index(&["repository_id", "state"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<EarlyFindingsMarker>()
             .summary("Audits whose findings arrived before the audit's event"),
-    )
-    .collection(
         Collection::of::<StoredPreview>()
             .summary("Previews: assignments of findings at one moment")
             .fields(&["repository_id"])
             .index(&["audit_id"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredPreviewedFinding>()
             .summary("The findings of a preview")
             .index(&["preview_id", "position"])
             .index(&["preview_id", "status"]),
-    )
+    ])
 }
 
 const PREVIEWS: &str = "/v1/workspaces/{workspace_id}/ownership/previews";
 const PREVIEW: &str = "/v1/workspaces/{workspace_id}/ownership/previews/{preview_id}";
 
 fn routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         get("list_ownership_previews", PREVIEWS)
             .summary("List ownership previews, newest first")
             .description(preview::list::DESCRIPTION)
             .in_contract()
             .example(include_str!("../examples/list_ownership_previews.json"))
             .handler(preview::list::list),
-    )
-    .route(
         post("create_ownership_preview", PREVIEWS)
             .summary("Preview the assignment of a repository's open findings")
             .description(preview::create::DESCRIPTION)
             .deadline_ms(15_000)
             .example(include_str!("../examples/create_ownership_preview.json"))
             .handler(preview::create::create),
-    )
-    .route(
         get("get_ownership_preview", PREVIEW)
             .summary("Read an ownership preview")
             .description(
@@ -86,8 +76,6 @@ fn routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_ownership_preview.json"))
             .handler(preview::list::show),
-    )
-    .route(
         get(
             "list_ownership_preview_items",
             "/v1/workspaces/{workspace_id}/ownership/previews/{preview_id}/items",
@@ -99,8 +87,6 @@ fn routes(area: Area) -> Area {
         )
         .example(include_str!("../examples/list_ownership_preview_items.json"))
         .handler(preview::list::items),
-    )
-    .route(
         post(
             "apply_ownership_preview",
             "/v1/workspaces/{workspace_id}/ownership/previews/{preview_id}/apply",
@@ -112,14 +98,12 @@ fn routes(area: Area) -> Area {
         .example(include_str!("../examples/apply_ownership_preview.json"))
         .if_match()
         .handler(preview::apply::apply),
-    )
-    .route(
         get("list_ownership_sources", "/v1/workspaces/{workspace_id}/ownership/sources")
             .summary("List ownership sources of audits, newest first")
             .description(source::DESCRIPTION)
             .example(include_str!("../examples/list_ownership_sources.json"))
             .handler(source::list),
-    )
+    ])
 }
 
 area_sdk::export!(area);

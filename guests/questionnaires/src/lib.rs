@@ -49,24 +49,18 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredQuestionnaire>()
             .summary("One for each imported file")
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<ImportWarnings>()
             .summary("Warnings of an import, under its questionnaire's id"),
-    )
-    .collection(
         Collection::of::<StoredQuestion>()
             .summary("Questions and their answers")
             .index(&["questionnaire_id", "position"])
             .index(&["questionnaire_id", "status", "position"])
             .index(&["status"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredCitation>()
             .summary("Citations of answers")
             .index(&["questionnaire_id"])
@@ -74,7 +68,7 @@ fn collections(area: Area) -> Area {
             .index(&["source_key", "looked_at"])
             .index(&["repository_id", "looked_at"])
             .readable_by(&["*"]),
-    )
+    ])
 }
 
 /// Maximum size of the multipart form that imports a questionnaire, without the file, in bytes.
@@ -91,7 +85,7 @@ const QUESTIONNAIRES: &str = "/v1/workspaces/{workspace_id}/questionnaires";
 const QUESTIONNAIRE: &str = "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}";
 
 fn questionnaire_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("import_questionnaire", "/v1/workspaces/{workspace_id}/questionnaires/import")
             .summary("Import a questionnaire from a CSV file")
             .description(names::DESCRIPTION)
@@ -105,15 +99,11 @@ fn questionnaire_routes(area: Area) -> Area {
             .problems(&["too_many_questionnaires"])
             .example(include_str!("../examples/import_questionnaire.json"))
             .handler(questionnaires::import),
-    )
-    .route(
         get("list_questionnaires", QUESTIONNAIRES)
             .summary("List questionnaires, newest first")
             .description("One page, each with its number of questions and of approved answers.")
             .example(include_str!("../examples/list_questionnaires.json"))
             .handler(questionnaires::list),
-    )
-    .route(
         get("get_questionnaire", QUESTIONNAIRE)
             .summary("Read a questionnaire")
             .description(
@@ -121,8 +111,6 @@ fn questionnaire_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_questionnaire.json"))
             .handler(questionnaires::show),
-    )
-    .route(
         patch("update_questionnaire", QUESTIONNAIRE)
             .summary("Rename a questionnaire")
             .description(
@@ -131,8 +119,6 @@ fn questionnaire_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/update_questionnaire.json"))
             .handler(questionnaires::update),
-    )
-    .route(
         delete("delete_questionnaire", QUESTIONNAIRE)
             .summary("Delete a questionnaire with its questions and answers")
             .description(
@@ -141,8 +127,6 @@ fn questionnaire_routes(area: Area) -> Area {
             )
             .role(Role::Admin)
             .handler(questionnaires::remove),
-    )
-    .route(
         get(
             "export_questionnaire",
             "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/export",
@@ -158,7 +142,7 @@ fn questionnaire_routes(area: Area) -> Area {
         .deadline_ms(LONG_MS)
         .example(include_str!("../examples/export_questionnaire.json"))
         .handler(export::export),
-    )
+    ])
 }
 
 const QUESTIONS: &str = "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions";
@@ -166,14 +150,12 @@ const QUESTION: &str =
     "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions/{question_id}";
 
 fn question_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         get("list_questions", QUESTIONS)
             .summary("List the questions of a questionnaire, in the order of its file")
             .description("One page with answers and citations. `status` selects questions.")
             .example(include_str!("../examples/list_questions.json"))
             .handler(questions::list),
-    )
-    .route(
         get("get_question", QUESTION)
             .summary("Read a question")
             .description(
@@ -182,15 +164,11 @@ fn question_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_question.json"))
             .handler(questions::show),
-    )
-    .route(
         patch("answer_question", QUESTION)
             .summary("Answer a question")
             .description(ANSWERING)
             .example(include_str!("../examples/answer_question.json"))
             .handler(questions::update),
-    )
-    .route(
         post(
             "approve_answer",
             "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions/\
@@ -206,8 +184,6 @@ fn question_routes(area: Area) -> Area {
         .example(include_str!("../examples/approve_answer.json"))
         .if_match()
         .handler(questions::approve),
-    )
-    .route(
         post(
             "withdraw_approval",
             "/v1/workspaces/{workspace_id}/questionnaires/{questionnaire_id}/questions/\
@@ -221,7 +197,7 @@ fn question_routes(area: Area) -> Area {
         .example(include_str!("../examples/withdraw_approval.json"))
         .if_match()
         .handler(questions::withdraw_approval),
-    )
+    ])
 }
 
 /// Text for the OpenAPI document: how questions are answered.

@@ -16,23 +16,19 @@ pub fn area() -> Area {
         .uses(&[Capability::Queue])
         .event::<JobRetried>("A user queued a failed job again")
         .event::<JobCancelled>("A user cancelled a job")
-        .route(
-            get("get_workspace_queue", "/v1/workspaces/{workspace_id}/queue")
+        .routes([
+get("get_workspace_queue", "/v1/workspaces/{workspace_id}/queue")
                 .summary("Show the workspace's lanes and jobs")
                 .description(overview::DESCRIPTION)
                 .in_contract()
                 .example(include_str!("../examples/get_workspace_queue.json"))
                 .handler(overview::show),
-        )
-        .route(
-            get("list_queue_jobs", "/v1/workspaces/{workspace_id}/queue/jobs")
+get("list_queue_jobs", "/v1/workspaces/{workspace_id}/queue/jobs")
                 .summary("Page through the workspace's jobs")
                 .description("Returns every stored job, newest first.")
                 .example(include_str!("../examples/list_queue_jobs.json"))
                 .handler(jobs::list),
-        )
-        .route(
-            get("get_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}")
+get("get_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}")
                 .summary("Read one of the workspace's jobs")
                 .description(
                     "With its attempts, its last error and the progress that it reports. `position` \
@@ -40,9 +36,7 @@ pub fn area() -> Area {
                 )
                 .example(include_str!("../examples/get_queue_job.json"))
                 .handler(jobs::show),
-        )
-        .route(
-            post("retry_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}/retry")
+post("retry_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}/retry")
                 .summary("Queue a failed job again")
                 .description(
                     "A job that is `failed` or `dead` is queued again with all its attempts. It \
@@ -53,9 +47,7 @@ pub fn area() -> Area {
                 .problems(&["job_status", "job_superseded"])
                 .example(include_str!("../examples/retry_queue_job.json"))
                 .handler(actions::retry),
-        )
-        .route(
-            post("cancel_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}/cancel")
+post("cancel_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}/cancel")
                 .summary("Cancel a job")
                 .description(
                     "A waiting or running job becomes `failed`. Uncommitted effects of a run are \
@@ -73,7 +65,7 @@ pub fn area() -> Area {
                 .problems(&["job_status", "job_not_cancellable"])
                 .example(include_str!("../examples/cancel_queue_job.json"))
                 .handler(actions::cancel),
-        )
+])
 }
 
 area_sdk::export!(area);

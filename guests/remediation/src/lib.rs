@@ -43,7 +43,7 @@ pub fn area() -> Area {
 }
 
 fn collections(area: Area) -> Area {
-    area.collection(
+    area.collections([
         Collection::of::<StoredProgram>()
             .summary("Programs, with their steps")
             .unique(&["open_finding_id"])
@@ -51,18 +51,16 @@ fn collections(area: Area) -> Area {
             .index(&["repository_id"])
             .index(&["state"])
             .readable_by(&["*"]),
-    )
-    .collection(
         Collection::of::<StoredEvaluation>().summary("Evaluations of steps' predicates").unique(&[
             "program_id",
             "audit_id",
             "order",
         ]),
-    )
+    ])
 }
 
 fn operations(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_remediation_program", PROGRAMS)
             .summary("Create a remediation program for a finding")
             .description(create::DESCRIPTION)
@@ -70,15 +68,11 @@ fn operations(area: Area) -> Area {
             .problems(&["program_open"])
             .example(include_str!("../examples/create_remediation_program.json"))
             .handler(create::create),
-    )
-    .route(
         get("list_remediation_programs", PROGRAMS)
             .summary("List remediation programs, newest first")
             .description("One page. Finding, repository and state select programs.")
             .example(include_str!("../examples/list_remediation_programs.json"))
             .handler(program::list),
-    )
-    .route(
         get("get_remediation_program", PROGRAM)
             .summary("Read a remediation program")
             .description(
@@ -87,8 +81,6 @@ fn operations(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_remediation_program.json"))
             .handler(program::show),
-    )
-    .route(
         post("transition_remediation_program", TRANSITIONS)
             .summary("Change a remediation program's state")
             .description(transitions::DESCRIPTION)
@@ -96,14 +88,12 @@ fn operations(area: Area) -> Area {
             .example(include_str!("../examples/transition_remediation_program.json"))
             .if_match()
             .handler(transitions::transition),
-    )
-    .route(
         get("list_remediation_evaluations", EVALUATIONS)
             .summary("List evaluations of a program's predicates, newest first")
             .description("One page of results, one for each predicate and audit.")
             .example(include_str!("../examples/list_remediation_evaluations.json"))
             .handler(evaluations::list),
-    )
+    ])
 }
 
 area_sdk::export!(area);

@@ -15,13 +15,13 @@ pub fn area() -> Area {
     let area = Area::new("repohost", env!("CARGO_PKG_VERSION"))
         .summary("Installations of the repository-host application")
         .uses(&[Capability::Links, Capability::Settings])
-        .collection(Collection::of::<PendingInstall>().summary("Installations in progress"))
-        .collection(
+        .collections([
+            Collection::of::<PendingInstall>().summary("Installations in progress"),
             Collection::of::<Installation>()
                 .summary("The workspace's installations of the application")
                 .unique(&["external_id"])
                 .readable_by(&["*"]),
-        )
+        ])
         .event::<InstallationAdded>(
             "The repository-host application was installed for the workspace",
         )
@@ -34,7 +34,7 @@ const INSTALLATIONS: &str = "/v1/workspaces/{workspace_id}/repohost/installation
 const INSTALLATION: &str = "/v1/workspaces/{workspace_id}/repohost/installations/{installation_id}";
 
 fn routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("start_repohost_install", "/v1/repohost/app/install")
             .summary("Start to install the repository-host application")
             .description(install::DESCRIPTION)
@@ -44,8 +44,6 @@ fn routes(area: Area) -> Area {
             .problems(&["not_configured"])
             .example(include_str!("../examples/start_repohost_install.json"))
             .handler(install::start),
-    )
-    .route(
         get(install::COME_BACK, "/v1/repohost/app/callback")
             .summary("Return from installing the application")
             .description(install::CALLBACK)
@@ -55,15 +53,11 @@ fn routes(area: Area) -> Area {
             .problems(&["state_used", "installation_requested"])
             .example(include_str!("../examples/complete_repohost_install.json"))
             .handler(install::come_back),
-    )
-    .route(
         get("list_repohost_installations", INSTALLATIONS)
             .summary("List the application's installations, newest first")
             .description("One page of installations that were bound to this workspace.")
             .example(include_str!("../examples/list_repohost_installations.json"))
             .handler(installations::list),
-    )
-    .route(
         get("get_repohost_installation", INSTALLATION)
             .summary("Read an installation")
             .description(
@@ -71,14 +65,12 @@ fn routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_repohost_installation.json"))
             .handler(installations::show),
-    )
-    .route(
         delete("delete_repohost_installation", INSTALLATION)
             .summary("Remove an installation from the workspace")
             .description("At the repository host it stays installed until it is removed there.")
             .role(Role::Admin)
             .handler(installations::remove),
-    )
+    ])
 }
 
 area_sdk::export!(area);

@@ -52,22 +52,18 @@ fn audit_work(area: Area) -> Area {
 }
 
 fn audit_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("start_audit", AUDITS)
             .summary("Start an audit of a repository")
             .description(audits::DESCRIPTION)
             .problems(&["repository_archived"])
             .example(include_str!("../examples/start_audit.json"))
             .handler(audits::start),
-    )
-    .route(
         get("list_audits", AUDITS)
             .summary("List audits, newest first")
             .description("Without inputs and facts, which `GET` of one audit returns.")
             .example(include_str!("../examples/list_audits.json"))
             .handler(audits::list),
-    )
-    .route(
         get("get_audit", "/v1/workspaces/{workspace_id}/audits/{audit_id}")
             .summary("Read an audit")
             .description(
@@ -76,7 +72,7 @@ fn audit_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_audit.json"))
             .handler(audits::show),
-    )
+    ])
 }
 
 fn schedule_work(area: Area) -> Area {
@@ -99,7 +95,7 @@ fn schedule_work(area: Area) -> Area {
 }
 
 fn schedule_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_audit_schedule", SCHEDULES)
             .summary("Schedule audits of a repository")
             .description(schedules::DESCRIPTION)
@@ -107,8 +103,6 @@ fn schedule_routes(area: Area) -> Area {
             .problems(&["repository_archived"])
             .example(include_str!("../examples/create_audit_schedule.json"))
             .handler(schedules::create),
-    )
-    .route(
         get("list_audit_schedules", SCHEDULES)
             .summary("List schedules, newest first")
             .description(
@@ -117,8 +111,6 @@ fn schedule_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/list_audit_schedules.json"))
             .handler(schedules::list),
-    )
-    .route(
         get("get_audit_schedule", SCHEDULE)
             .summary("Read a schedule")
             .description(
@@ -127,8 +119,6 @@ fn schedule_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_audit_schedule.json"))
             .handler(schedules::show),
-    )
-    .route(
         patch("update_audit_schedule", SCHEDULE)
             .summary("Change a schedule")
             .description(
@@ -138,8 +128,6 @@ fn schedule_routes(area: Area) -> Area {
             .problems(&["schedule_deleted"])
             .example(include_str!("../examples/update_audit_schedule.json"))
             .handler(schedules::update),
-    )
-    .route(
         post(
             "pause_audit_schedule",
             "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}/pause",
@@ -153,8 +141,6 @@ fn schedule_routes(area: Area) -> Area {
         .example(include_str!("../examples/pause_audit_schedule.json"))
         .if_match()
         .handler(schedules::pause),
-    )
-    .route(
         post(
             "resume_audit_schedule",
             "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}/resume",
@@ -165,15 +151,13 @@ fn schedule_routes(area: Area) -> Area {
         .example(include_str!("../examples/resume_audit_schedule.json"))
         .if_match()
         .handler(schedules::resume),
-    )
-    .route(
         delete("delete_audit_schedule", SCHEDULE)
             .summary("Delete a schedule")
             .description("It can still be read as `deleted`; its audits are kept.")
             .problems(&["schedule_deleted"])
             .example(include_str!("../examples/delete_audit_schedule.json"))
             .handler(schedules::remove),
-    )
+    ])
 }
 
 area_sdk::export!(area);

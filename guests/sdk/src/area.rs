@@ -107,9 +107,20 @@ impl Area {
         self
     }
 
+    /// Adds routes in the order of the API's documentation.
+    pub fn routes(mut self, routes: impl IntoIterator<Item = Route>) -> Self {
+        self.routes.extend(routes);
+        self
+    }
+
     /// Adds a collection of documents.
-    pub fn collection(mut self, collection: Collection) -> Self {
-        self.collections.push(collection);
+    pub fn collection(self, collection: Collection) -> Self {
+        self.collections([collection])
+    }
+
+    /// Adds collections of documents.
+    pub fn collections(mut self, collections: impl IntoIterator<Item = Collection>) -> Self {
+        self.collections.extend(collections);
         self.uses(&[Capability::Documents])
     }
 

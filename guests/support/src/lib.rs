@@ -21,7 +21,7 @@ pub fn area() -> Area {
         .event::<CaseCreated>("A user opened a support case")
         .event::<CaseNoteAdded>("A user added a note to a support case")
         .event::<CaseClosed>("A support case was closed")
-        .route(
+        .routes([
             post("create_support_case", "/v1/workspaces/{workspace_id}/support/cases")
                 .summary("Open a support case")
                 .description(triage::DESCRIPTION)
@@ -30,8 +30,6 @@ pub fn area() -> Area {
                 .idempotency_required()
                 .example(include_str!("../examples/create_support_case.json"))
                 .handler(cases::create),
-        )
-        .route(
             get("list_support_cases", "/v1/workspaces/{workspace_id}/support/cases")
                 .summary("List the caller's own support cases")
                 .description(
@@ -42,8 +40,6 @@ pub fn area() -> Area {
                 .deadline_ms(5_000)
                 .example(include_str!("../examples/list_support_cases.json"))
                 .handler(cases::list),
-        )
-        .route(
             get("page_support_cases", "/v1/workspaces/{workspace_id}/support/case-history")
                 .summary("Page through the caller's own support cases")
                 .description(
@@ -52,15 +48,11 @@ pub fn area() -> Area {
                 )
                 .example(include_str!("../examples/page_support_cases.json"))
                 .handler(cases::page),
-        )
-        .route(
             get("get_support_case", "/v1/workspaces/{workspace_id}/support/cases/{case_id}")
                 .summary("Read one of the caller's own support cases")
                 .description("Admins may read and answer all cases.")
                 .example(include_str!("../examples/get_support_case.json"))
                 .handler(cases::show),
-        )
-        .route(
             post("add_support_note", "/v1/workspaces/{workspace_id}/support/cases/{case_id}/notes")
                 .summary("Add a note to a support case")
                 .description(
@@ -72,8 +64,6 @@ pub fn area() -> Area {
                 .problems(&["too_many_notes"])
                 .example(include_str!("../examples/add_support_note.json"))
                 .handler(cases::add_note),
-        )
-        .route(
             post(
                 "close_support_case",
                 "/v1/workspaces/{workspace_id}/support/cases/{case_id}/close",
@@ -84,7 +74,7 @@ pub fn area() -> Area {
             .example(include_str!("../examples/close_support_case.json"))
             .if_match()
             .handler(cases::close),
-        )
+        ])
 }
 
 area_sdk::export!(area);

@@ -53,29 +53,23 @@ const UPLOAD: &str = "/v1/workspaces/{workspace_id}/uploads/{upload_id}";
 const COMPLETE: &str = "/v1/workspaces/{workspace_id}/uploads/{upload_id}/complete";
 
 fn routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_upload", UPLOADS)
             .summary("Announce an upload")
             .description(intake::DESCRIPTION)
             .example(include_str!("../examples/create_upload.json"))
             .handler(intake::create),
-    )
-    .route(
         get("list_uploads", UPLOADS)
             .summary("List uploads, newest first")
             .description("One page. Stage, repository and purpose select uploads.")
             .example(include_str!("../examples/list_uploads.json"))
             .handler(upload::list),
-    )
-    .route(
         get("get_upload", UPLOAD)
             .summary("Read an upload and its stage")
             .description(upload::DESCRIPTION)
             .in_contract()
             .example(include_str!("../examples/get_upload.json"))
             .handler(upload::show),
-    )
-    .route(
         put(intake::PUT_CONTENT, "/v1/uploads/{upload_id}/content")
             .summary("Send an upload's content")
             .description(
@@ -89,15 +83,13 @@ fn routes(area: Area) -> Area {
             .problems(&["length_mismatch", "digest_mismatch", "upload_closed"])
             .example(include_str!("../examples/put_upload_content.json"))
             .handler(intake::put_content),
-    )
-    .route(
         post("complete_upload", COMPLETE)
             .summary("Complete an upload and check its content")
             .description("Completing again changes nothing.")
             .problems(&["content_missing", "upload_closed"])
             .example(include_str!("../examples/complete_upload.json"))
             .handler(intake::complete),
-    )
+    ])
 }
 
 area_sdk::export!(area);

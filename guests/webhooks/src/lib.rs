@@ -22,10 +22,8 @@ pub fn area() -> Area {
     let area = Area::new("webhooks", env!("CARGO_PKG_VERSION"))
         .summary("Webhook subscriptions and their deliveries")
         .uses(&[Capability::Secrets, Capability::Crypto, Capability::Egress])
-        .collection(
+        .collections([
             Collection::of::<Subscription>().summary("Webhooks with the events they subscribe to"),
-        )
-        .collection(
             Collection::of::<StoredDelivery>()
                 .summary("Deliveries: one event for one subscription, with its attempts")
                 .unique(&["webhook_id", "event_id"])
@@ -33,7 +31,7 @@ pub fn area() -> Area {
                 .index(&["webhook_id", "status", "occurred_at"])
                 .index(&["event_id"])
                 .index(&["occurred_at"]),
-        )
+        ])
         .event::<WebhookDisabled>(
             "A subscription was disabled because its receiver did not respond",
         )
@@ -56,7 +54,7 @@ const WEBHOOKS: &str = "/v1/workspaces/{workspace_id}/webhooks";
 const WEBHOOK: &str = "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}";
 
 fn subscription_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("create_webhook", WEBHOOKS)
             .summary("Subscribe a URL to events")
             .description(deliver::DESCRIPTION)
@@ -65,15 +63,11 @@ fn subscription_routes(area: Area) -> Area {
             .problems(&["too_many_webhooks"])
             .example(include_str!("../examples/create_webhook.json"))
             .handler(subscriptions::create),
-    )
-    .route(
         get("list_webhooks", WEBHOOKS)
             .summary("List webhooks, newest first")
             .description("One page, without secrets. Disabled webhooks are listed with the reason.")
             .example(include_str!("../examples/list_webhooks.json"))
             .handler(subscriptions::list),
-    )
-    .route(
         get("get_webhook", WEBHOOK)
             .summary("Read a webhook")
             .description(
@@ -82,8 +76,6 @@ fn subscription_routes(area: Area) -> Area {
             )
             .example(include_str!("../examples/get_webhook.json"))
             .handler(subscriptions::show),
-    )
-    .route(
         patch("update_webhook", WEBHOOK)
             .summary("Change a webhook")
             .description(
@@ -96,8 +88,6 @@ fn subscription_routes(area: Area) -> Area {
             .role(Role::Admin)
             .example(include_str!("../examples/update_webhook.json"))
             .handler(subscriptions::update),
-    )
-    .route(
         post(
             "rotate_webhook_secret",
             "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/rotate-secret",
@@ -111,8 +101,6 @@ fn subscription_routes(area: Area) -> Area {
         .example(include_str!("../examples/rotate_webhook_secret.json"))
         .if_match()
         .handler(subscriptions::rotate_secret),
-    )
-    .route(
         delete("delete_webhook", WEBHOOK)
             .summary("Delete a webhook")
             .description(
@@ -121,11 +109,11 @@ fn subscription_routes(area: Area) -> Area {
             )
             .role(Role::Admin)
             .handler(subscriptions::remove),
-    )
+    ])
 }
 
 fn delivery_routes(area: Area) -> Area {
-    area.route(
+    area.routes([
         post("test_webhook", "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/test")
             .summary("Send a webhook.test event to one webhook")
             .description(
@@ -136,8 +124,6 @@ fn delivery_routes(area: Area) -> Area {
             .problems(&["webhook_disabled"])
             .example(include_str!("../examples/test_webhook.json"))
             .handler(deliveries::test),
-    )
-    .route(
         get(
             "list_webhook_deliveries",
             "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries",
@@ -146,8 +132,6 @@ fn delivery_routes(area: Area) -> Area {
         .description("Deliveries are stored for 30 days.")
         .example(include_str!("../examples/list_webhook_deliveries.json"))
         .handler(deliveries::list),
-    )
-    .route(
         post(
             "resend_webhook_delivery",
             "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/resend",
@@ -162,7 +146,7 @@ fn delivery_routes(area: Area) -> Area {
         .problems(&["webhook_disabled", "delivery_pending"])
         .example(include_str!("../examples/resend_webhook_delivery.json"))
         .handler(deliveries::resend),
-    )
+    ])
 }
 
 area_sdk::export!(area);
