@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Limits of content that is unpacked and read as a stream.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct StreamLimits {
     /// Maximum size of the unpacked content, in bytes.
     pub bytes: u64,
     /// Maximum nesting of arrays and objects; `None` means no limit.
@@ -60,7 +60,7 @@ impl fmt::Display for StreamError {
 /// that all of it is checked.
 pub fn parse<T>(
     packed: &[u8],
-    limits: Limits,
+    limits: StreamLimits,
     observe: impl FnMut(&[u8]),
     parse: impl FnOnce(&mut dyn Read) -> T,
 ) -> Result<ParsedStream<T>, StreamError> {
@@ -77,7 +77,7 @@ pub fn parse<T>(
 /// Reader that checks the limits of the bytes that pass through it.
 struct LimitedReader<R, F> {
     source: R,
-    limits: Limits,
+    limits: StreamLimits,
     observe: F,
     bytes: u64,
     scan: NestingScanner,
@@ -86,7 +86,7 @@ struct LimitedReader<R, F> {
 }
 
 impl<R: Read, F: FnMut(&[u8])> LimitedReader<R, F> {
-    fn new(source: R, limits: Limits, observe: F) -> Self {
+    fn new(source: R, limits: StreamLimits, observe: F) -> Self {
         let (scan, encoding) = (NestingScanner::default(), Utf8Checker::default());
         Self { source, limits, observe, bytes: 0, scan, encoding, breach: None }
     }
@@ -217,7 +217,7 @@ mod tests {
         encoder.finish().expect("packed")
     }
 
-    fn read(content: &[u8], limits: Limits) -> Result<Vec<u8>, StreamError> {
+    fn read(content: &[u8], limits: StreamLimits) -> Result<Vec<u8>, StreamError> {
         let mut observed = 0;
         let read = parse(
             &gzip(content),
@@ -232,18 +232,21 @@ mod tests {
         Ok(read.result.expect("no breach"))
     }
 
-    const NONE: Limits = Limits { bytes: 1 << 20, depth: None, is_text: true };
+    const NONE: StreamLimits = StreamLimits { bytes: 1 << 20, depth: None, is_text: true };
 
     #[test]
     fn the_bounds_hold() {
         let text = "[[1, \"é[\"]]".as_bytes();
         assert_eq!(read(text, NONE).as_deref(), Ok(text));
-        assert_eq!(read(text, Limits { bytes: 5, ..NONE }), Err(StreamError::TooLarge(5)));
-        assert_eq!(read(text, Limits { depth: Some(1), ..NONE }), Err(StreamError::TooDeep(1)));
-        assert!(read(text, Limits { depth: Some(2), ..NONE }).is_ok());
+        assert_eq!(read(text, StreamLimits { bytes: 5, ..NONE }), Err(StreamError::TooLarge(5)));
+        assert_eq!(
+            read(text, StreamLimits { depth: Some(1), ..NONE }),
+            Err(StreamError::TooDeep(1))
+        );
+        assert!(read(text, StreamLimits { depth: Some(2), ..NONE }).is_ok());
         assert_eq!(read(b"ab\xff", NONE), Err(StreamError::NotUtf8(2)));
         assert_eq!(read(b"ab\xc3", NONE), Err(StreamError::NotUtf8(3)));
-        assert!(read(b"ab\xff", Limits { is_text: false, ..NONE }).is_ok());
+        assert!(read(b"ab\xff", StreamLimits { is_text: false, ..NONE }).is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use artifact_formats::packing::Packing;
-use artifact_formats::stream::{self, Limits, StreamError};
+use artifact_formats::stream::{self, StreamError, StreamLimits};
 use artifact_formats::{MAX_SARIF_BYTES, MAX_STREAM_BYTES, MAX_WHOLE_BYTES};
 use sha2::{Digest as _, Sha256};
 
@@ -34,7 +34,7 @@ pub(crate) struct LargeContentMetadata {
 pub(crate) fn recognize(sent: &[u8], for_audit: bool) -> Result<LargeContentMetadata, Refusal> {
     let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
     let mut seen = StreamProperties::default();
-    let limits = Limits { bytes: most, depth: Some(MAX_DEPTH), is_text: for_audit };
+    let limits = StreamLimits { bytes: most, depth: Some(MAX_DEPTH), is_text: for_audit };
     let observe = |piece: &[u8]| seen.read(piece);
     let read = stream::parse(sent, limits, observe, |json| serde_json::from_reader(json));
     let read = read.map_err(|breach| match breach {

@@ -59,12 +59,12 @@ job!(CircuitProbeJob, "probe");
 
 /// Job that enqueues the held deliveries after the circuit was closed.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct DrainHeldDeliveriesJob {
+pub(crate) struct EnqueueHeldDeliveriesJob {
     webhook_id: Uuid,
     cursor: Option<String>,
 }
 
-job!(DrainHeldDeliveriesJob, "drain");
+job!(EnqueueHeldDeliveriesJob, "drain");
 
 impl Circuit {
     /// Whether the circuit is open, so that deliveries are held.
@@ -110,7 +110,7 @@ pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
 
 fn enqueue_drain(scope: &Scope, webhook_id: Uuid, cursor: Option<String>, at: Option<Timestamp>) {
     let later = JobOptions { at, resource: Some(webhook_id), ..JobOptions::default() };
-    scope.enqueue_with(&DrainHeldDeliveriesJob { webhook_id, cursor }, later);
+    scope.enqueue_with(&EnqueueHeldDeliveriesJob { webhook_id, cursor }, later);
 }
 
 /// Enqueues a probe or drain again that an admin cancelled: held deliveries have no job of their
@@ -122,7 +122,7 @@ pub(crate) fn restore_cancelled(ctx: &JobCtx, event: &EventDelivery) -> Result<(
     {
         hold(ctx, &webhook);
     }
-    if let Some(id) = job.resource_of::<DrainHeldDeliveriesJob>(AREA) {
+    if let Some(id) = job.resource_of::<EnqueueHeldDeliveriesJob>(AREA) {
         enqueue_drain(ctx, id, None, None);
     }
     Ok(())
@@ -177,8 +177,8 @@ fn choose(ctx: &JobCtx, webhook: Uuid) -> Result<Option<Stored<StoredDelivery>>,
 
 pub(crate) fn drain(
     ctx: &JobCtx,
-    job: DrainHeldDeliveriesJob,
-) -> JobResult<DrainHeldDeliveriesJob> {
+    job: EnqueueHeldDeliveriesJob,
+) -> JobResult<EnqueueHeldDeliveriesJob> {
     let webhook_id = job.webhook_id;
     let webhook = ctx.documents::<Subscription>().find(webhook_id)?;
     if webhook.is_none_or(|webhook| webhook.circuit.is_open()) {

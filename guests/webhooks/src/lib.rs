@@ -12,7 +12,7 @@ mod subscriptions;
 use area_sdk::prelude::*;
 use area_shared::queue::JobCancelled;
 
-use circuit::{CircuitProbeJob, DrainHeldDeliveriesJob};
+use circuit::{CircuitProbeJob, EnqueueHeldDeliveriesJob};
 use deliver::{DeliverJob, FanOutJob, ForgetOldDeliveriesJob, ForgetSecretJob};
 use deliveries::{DiscardDeliveriesJob, StoredDelivery};
 use subscriptions::{Subscription, WebhookDisabled};
@@ -43,7 +43,7 @@ pub fn area() -> Area {
         .job::<DeliverJob>(Lane::Delivery, 30, 20_000, deliver::run)
         .job::<FanOutJob>(Lane::Delivery, 30, 20_000, deliver::fan_out)
         .job::<CircuitProbeJob>(Lane::Delivery, 30, 20_000, circuit::probe)
-        .job::<DrainHeldDeliveriesJob>(Lane::Maintenance, 30, 20_000, circuit::drain)
+        .job::<EnqueueHeldDeliveriesJob>(Lane::Maintenance, 30, 20_000, circuit::drain)
         .job::<ForgetOldDeliveriesJob>(Lane::Maintenance, 10, 20_000, deliver::forget_old)
         .job::<DiscardDeliveriesJob>(Lane::Maintenance, 10, 20_000, deliveries::discard)
         .job::<ForgetSecretJob>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);

@@ -6,7 +6,7 @@ use std::fmt;
 
 use artifact_formats::MAX_STREAM_BYTES;
 use artifact_formats::nesting::MAX_SBOM_DEPTH;
-use artifact_formats::stream::{self, Limits, StreamError};
+use artifact_formats::stream::{self, StreamError, StreamLimits};
 use serde::de::{Deserialize, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
@@ -75,8 +75,8 @@ impl<'a> UnparsedDocument<'a> {
 }
 
 /// Limits of the unpacked content of a compressed document.
-pub(crate) const STREAM: Limits =
-    Limits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
+pub(crate) const STREAM: StreamLimits =
+    StreamLimits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
 
 fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure> {
     let wrong = |breach: StreamError| ImportFailure::at("", breach.to_string());

@@ -12,11 +12,11 @@ use super::Number;
 
 /// A Maven version: a chain of lists, each nested at the end of the previous one.
 #[derive(Clone, Debug)]
-pub(super) struct Version(Vec<Vec<Item>>);
+pub(super) struct Version(Vec<Vec<VersionToken>>);
 
-/// Item of a list of a Maven version. Words sort before numbers.
+/// Word or number in a list of a Maven version. Words sort before numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Item {
+enum VersionToken {
     Word(Qualifier),
     Number(Number),
 }
@@ -52,7 +52,7 @@ impl Qualifier {
     }
 }
 
-impl Item {
+impl VersionToken {
     /// Compares this item of a version with the missing item of a shorter version.
     fn beside_nothing(&self) -> Ordering {
         match self {
@@ -109,15 +109,15 @@ fn is_unresolved(text: &str) -> bool {
 }
 
 struct VersionBuilder {
-    lists: Vec<Vec<Item>>,
+    lists: Vec<Vec<VersionToken>>,
 }
 
 impl VersionBuilder {
     fn push(&mut self, token: &str, digits: bool, before_digit: bool) {
         let item = match token {
-            "" => Item::Number(Number::new("0")),
-            token if digits => Item::Number(Number::new(token)),
-            word => Item::Word(Qualifier::new(word, before_digit)),
+            "" => VersionToken::Number(Number::new("0")),
+            token if digits => VersionToken::Number(Number::new(token)),
+            word => VersionToken::Word(Qualifier::new(word, before_digit)),
         };
         if let Some(list) = self.lists.last_mut() {
             list.push(item);
@@ -153,55 +153,55 @@ impl VersionBuilder {
 
 /// Drops zeros before words in a part of a version, as Maven does since 4.0: `1.0.rc.1` is
 /// `1.rc.1`, which is before `1`.
-fn drop_zeros_before_words(list: &mut Vec<Item>) {
+fn drop_zeros_before_words(list: &mut Vec<VersionToken>) {
     let mut before_word = false;
     for at in (0..list.len()).rev() {
         match &list[at] {
-            Item::Number(number) if number.is_zero() && before_word => {
+            VersionToken::Number(number) if number.is_zero() && before_word => {
                 list.remove(at);
             }
-            item => before_word = matches!(item, Item::Word(_)),
+            item => before_word = matches!(item, VersionToken::Word(_)),
         }
     }
 }
 
 /// What a version has at an index of its first list.
 enum VersionListElement<'a> {
-    Item(&'a Item),
+    VersionToken(&'a VersionToken),
     /// The list that is nested at the end of the first list, with the lists nested in it.
-    List(&'a [Vec<Item>]),
+    List(&'a [Vec<VersionToken>]),
     Nothing,
 }
 
-fn slot(lists: &[Vec<Item>], at: usize) -> VersionListElement<'_> {
+fn slot(lists: &[Vec<VersionToken>], at: usize) -> VersionListElement<'_> {
     let Some((list, rest)) = lists.split_first() else { return VersionListElement::Nothing };
     match list.get(at) {
-        Some(item) => VersionListElement::Item(item),
+        Some(item) => VersionListElement::VersionToken(item),
         None if at == list.len() && !rest.is_empty() => VersionListElement::List(rest),
         None => VersionListElement::Nothing,
     }
 }
 
-fn list_beside_nothing(lists: &[Vec<Item>]) -> Ordering {
-    let mut orders = lists.iter().flatten().map(Item::beside_nothing);
+fn list_beside_nothing(lists: &[Vec<VersionToken>]) -> Ordering {
+    let mut orders = lists.iter().flatten().map(VersionToken::beside_nothing);
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// Compares a nested list with the item that another version has at its place.
-fn list_beside_item(rest: &[Vec<Item>], item: &Item) -> Ordering {
+fn list_beside_item(rest: &[Vec<VersionToken>], item: &VersionToken) -> Ordering {
     match item {
         // `1-1` is before `1.0.1`.
-        Item::Number(_) => Ordering::Less,
+        VersionToken::Number(_) => Ordering::Less,
         // `1-1` is after `1.x`, `1-alpha` before it.
-        Item::Word(word) => {
+        VersionToken::Word(word) => {
             let sides = list_beside_nothing(rest).cmp(&word.cmp(&Qualifier::Release));
             sides.then(Ordering::Greater)
         }
     }
 }
 
-fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
-    use VersionListElement::{Item, List, Nothing};
+fn compare(mut a: &[Vec<VersionToken>], mut b: &[Vec<VersionToken>]) -> Ordering {
+    use VersionListElement::{List, Nothing, VersionToken};
     let mut at = 0;
     loop {
         let order = match (slot(a, at), slot(b, at)) {
@@ -210,13 +210,13 @@ fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
                 (a, b, at) = (rest_a, rest_b, 0);
                 continue;
             }
-            (Item(a), Item(b)) => a.cmp(b),
-            (Item(item), Nothing) => item.beside_nothing(),
-            (Nothing, Item(item)) => item.beside_nothing().reverse(),
+            (VersionToken(a), VersionToken(b)) => a.cmp(b),
+            (VersionToken(item), Nothing) => item.beside_nothing(),
+            (Nothing, VersionToken(item)) => item.beside_nothing().reverse(),
             (List(rest), Nothing) => list_beside_nothing(rest),
             (Nothing, List(rest)) => list_beside_nothing(rest).reverse(),
-            (List(rest), Item(item)) => list_beside_item(rest, item),
-            (Item(item), List(rest)) => list_beside_item(rest, item).reverse(),
+            (List(rest), VersionToken(item)) => list_beside_item(rest, item),
+            (VersionToken(item), List(rest)) => list_beside_item(rest, item).reverse(),
         };
         if order.is_ne() {
             return order;

@@ -21,7 +21,7 @@ const MOST_COPIED_HERE: u64 = 1 << 20;
 
 /// Reason why a request body was not read completely.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BodyFault {
+pub(super) enum BodyReadError {
     /// The decompressed body exceeds this limit, in bytes.
     #[error("the body is larger than {0} bytes")]
     TooLarge(u64),
@@ -42,7 +42,7 @@ pub(super) enum BodyFault {
     Broken(#[source] io::Error),
 }
 
-impl From<io::Error> for BodyFault {
+impl From<io::Error> for BodyReadError {
     fn from(error: io::Error) -> Self {
         if compressed::is_large_window(&error) {
             return Self::LargeWindow;
@@ -51,18 +51,18 @@ impl From<io::Error> for BodyFault {
     }
 }
 
-impl From<BodyFault> for Refusal {
-    fn from(fault: BodyFault) -> Self {
-        match fault {
-            BodyFault::TooLarge(limit) => Self::new(
+impl From<BodyReadError> for Refusal {
+    fn from(error: BodyReadError) -> Self {
+        match error {
+            BodyReadError::TooLarge(limit) => Self::new(
                 Code::PayloadTooLarge,
                 format!("The body exceeds {limit} bytes after decompression."),
             ),
-            BodyFault::TooSlow
-            | BodyFault::LowDecompressionYield(_)
-            | BodyFault::LargeWindow
-            | BodyFault::Broken(_) => {
-                Self::new(Code::MalformedRequest, format!("Bad body: {fault}."))
+            BodyReadError::TooSlow
+            | BodyReadError::LowDecompressionYield(_)
+            | BodyReadError::LargeWindow
+            | BodyReadError::Broken(_) => {
+                Self::new(Code::MalformedRequest, format!("Bad body: {error}."))
             }
         }
     }
@@ -113,7 +113,7 @@ impl BodyPace {
 
 /// A request body of limited size that is decompressed while it is read.
 pub(super) struct BodyReader {
-    pieces: BoxStream<'static, Result<Bytes, BodyFault>>,
+    pieces: BoxStream<'static, Result<Bytes, BodyReadError>>,
     limit: u64,
     so_far: u64,
 }
@@ -130,12 +130,14 @@ impl BodyReader {
         let pieces = match encoding.as_str() {
             "identity" | "" => {
                 refuse_announced(headers, limit)?;
-                encoded.map_err(BodyFault::Broken).boxed()
+                encoded.map_err(BodyReadError::Broken).boxed()
             }
             "gzip" | "x-gzip" => {
-                compressed::gzip(StreamReader::new(encoded)).map_err(BodyFault::from).boxed()
+                compressed::gzip(StreamReader::new(encoded)).map_err(BodyReadError::from).boxed()
             }
-            "zstd" => compressed::zstd(StreamReader::new(encoded)).map_err(BodyFault::from).boxed(),
+            "zstd" => {
+                compressed::zstd(StreamReader::new(encoded)).map_err(BodyReadError::from).boxed()
+            }
             other => {
                 let detail = format!("Content-Encoding: {other:?} is not supported.");
                 let hint = "Send the body uncompressed, or compressed with gzip or zstd.";
@@ -148,11 +150,11 @@ impl BodyReader {
     }
 
     /// Returns the next decompressed piece of the body, or `None` at its end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, BodyFault> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, BodyReadError> {
         let Some(piece) = self.pieces.next().await.transpose()? else { return Ok(None) };
         self.so_far += piece.len() as u64;
         if self.so_far > self.limit {
-            Err(BodyFault::TooLarge(self.limit))
+            Err(BodyReadError::TooLarge(self.limit))
         } else {
             Ok(Some(piece))
         }
@@ -160,13 +162,13 @@ impl BodyReader {
 
     /// Returns the next decompressed piece of the body if it arrives within the limits of `pace`;
     /// `None` at the end of the body.
-    pub(super) async fn next_at(&mut self, pace: BodyPace) -> Result<Option<Bytes>, BodyFault> {
+    pub(super) async fn next_at(&mut self, pace: BodyPace) -> Result<Option<Bytes>, BodyReadError> {
         let time = pace.left(self.so_far);
-        tokio::time::timeout(time, self.next()).await.unwrap_or(Err(BodyFault::TooSlow))
+        tokio::time::timeout(time, self.next()).await.unwrap_or(Err(BodyReadError::TooSlow))
     }
 
     /// Reads and decompresses the whole body within `time`.
-    pub(super) async fn read(mut self, time: Duration) -> Result<Vec<u8>, BodyFault> {
+    pub(super) async fn read(mut self, time: Duration) -> Result<Vec<u8>, BodyReadError> {
         let all = async {
             let Some(first) = self.next().await? else { return Ok(Vec::new()) };
             let mut pieces = Vec::new();
@@ -179,31 +181,31 @@ impl BodyReader {
             pieces.insert(0, first);
             joined(pieces, self.so_far).await
         };
-        tokio::time::timeout(time, all).await.unwrap_or(Err(BodyFault::TooSlow))
+        tokio::time::timeout(time, all).await.unwrap_or(Err(BodyReadError::TooSlow))
     }
 
     /// Returns the decompressed content as a body with the same size limit.
     pub(super) fn into_body(self) -> Body {
         Body::from_stream(futures::stream::try_unfold(self, |mut content| async move {
-            Ok::<_, BodyFault>(content.next().await?.map(|piece| (piece, content)))
+            Ok::<_, BodyReadError>(content.next().await?.map(|piece| (piece, content)))
         }))
     }
 }
 
 /// Joins pieces of `length` bytes in total. Long bodies are copied on a blocking thread.
-async fn joined(pieces: Vec<Bytes>, length: u64) -> Result<Vec<u8>, BodyFault> {
+async fn joined(pieces: Vec<Bytes>, length: u64) -> Result<Vec<u8>, BodyReadError> {
     if length <= MOST_COPIED_HERE {
         return Ok(pieces.concat());
     }
     let copied = tokio::task::spawn_blocking(move || pieces.concat()).await;
-    copied.map_err(|error| BodyFault::Broken(io::Error::other(error)))
+    copied.map_err(|error| BodyReadError::Broken(io::Error::other(error)))
 }
 
 /// Refuses a body whose `Content-Length` exceeds the limit, without reading it.
 fn refuse_announced(headers: &HeaderMap, limit: u64) -> Result<(), Refusal> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    if announced > limit { Err(BodyFault::TooLarge(limit).into()) } else { Ok(()) }
+    if announced > limit { Err(BodyReadError::TooLarge(limit).into()) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -243,7 +245,7 @@ mod tests {
             let small = BodyReader::open(&headers(encoding), body.clone().into(), 1 << 20).unwrap();
             assert_eq!(small.read(SECOND).await.unwrap(), bomb);
             let large = BodyReader::open(&headers(encoding), body.into(), (1 << 20) - 1).unwrap();
-            assert!(matches!(large.read(SECOND).await, Err(BodyFault::TooLarge(_))));
+            assert!(matches!(large.read(SECOND).await, Err(BodyReadError::TooLarge(_))));
         }
     }
 
@@ -258,7 +260,7 @@ mod tests {
             let many = BodyReader::open(&headers(encoding), many.into(), 1 << 20).unwrap();
             let refused = many.read(SECOND).await;
             assert!(
-                matches!(refused, Err(BodyFault::LowDecompressionYield(_))),
+                matches!(refused, Err(BodyReadError::LowDecompressionYield(_))),
                 "{encoding}: {refused:?}"
             );
         }
@@ -281,7 +283,7 @@ mod tests {
             for body in [frame(log, b"a"), [frame(23, b"a"), frame(log, b"b")].concat()] {
                 let body = BodyReader::open(&headers("zstd"), body.into(), 100).unwrap();
                 let refused = body.read(SECOND).await;
-                assert!(matches!(refused, Err(BodyFault::LargeWindow)), "{log}: {refused:?}");
+                assert!(matches!(refused, Err(BodyReadError::LargeWindow)), "{log}: {refused:?}");
             }
         }
     }
@@ -328,7 +330,7 @@ mod tests {
     #[tokio::test]
     async fn a_broken_encoding_is_told_from_an_unknown_one() {
         let broken = BodyReader::open(&headers("gzip"), "not gzip at all".into(), 100).unwrap();
-        assert!(matches!(broken.read(SECOND).await, Err(BodyFault::Broken(_))));
+        assert!(matches!(broken.read(SECOND).await, Err(BodyReadError::Broken(_))));
         assert!(BodyReader::open(&headers("br"), "x".into(), 100).is_err());
     }
 
@@ -337,7 +339,7 @@ mod tests {
         let stuck = Body::from_stream(futures::stream::pending::<Result<Bytes, io::Error>>());
         let content = BodyReader::open(&HeaderMap::new(), stuck, 100).unwrap();
         let time = Duration::from_millis(5);
-        assert!(matches!(content.read(time).await, Err(BodyFault::TooSlow)));
+        assert!(matches!(content.read(time).await, Err(BodyReadError::TooSlow)));
     }
 
     #[tokio::test]
@@ -352,9 +354,9 @@ mod tests {
         let pace = BodyPace::begin(SECOND / 4, NonZeroU32::new(8_192).unwrap());
         let whole = async {
             while content.next_at(pace).await?.is_some() {}
-            Ok::<_, BodyFault>(())
+            Ok::<_, BodyReadError>(())
         };
         let given_up = tokio::time::timeout(20 * SECOND, whole).await.expect("an end");
-        assert!(matches!(given_up, Err(BodyFault::TooSlow)), "{given_up:?}");
+        assert!(matches!(given_up, Err(BodyReadError::TooSlow)), "{given_up:?}");
     }
 }

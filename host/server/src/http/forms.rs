@@ -8,7 +8,7 @@ use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{DefaultBodyLimit, Multipart, Request};
 use axum::http::{HeaderMap, header};
 
-use super::body::{BodyFault, BodyReader};
+use super::body::{BodyReadError, BodyReader};
 use super::code::Code;
 use super::headers;
 use super::problem::Refusal;
@@ -30,7 +30,7 @@ pub(super) async fn read(
     let parts = if headers.contains_key(header::CONTENT_TYPE) {
         let form = multipart(headers, content).await?;
         let reading = read_parts(form, declared, violations);
-        tokio::time::timeout(time, reading).await.map_err(|_| BodyFault::TooSlow)??
+        tokio::time::timeout(time, reading).await.map_err(|_| BodyReadError::TooSlow)??
     } else {
         Vec::new()
     };
@@ -97,8 +97,8 @@ async fn read_part(mut field: Field<'_>, spec: &FormPart) -> Result<ReceivedForm
 fn broken(error: MultipartError) -> Refusal {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
     while let Some(inner) = cause {
-        match inner.downcast_ref::<BodyFault>() {
-            Some(BodyFault::TooLarge(limit)) => return BodyFault::TooLarge(*limit).into(),
+        match inner.downcast_ref::<BodyReadError>() {
+            Some(BodyReadError::TooLarge(limit)) => return BodyReadError::TooLarge(*limit).into(),
             Some(other) => {
                 return Refusal::new(Code::MalformedRequest, format!("Bad body: {other}."));
             }

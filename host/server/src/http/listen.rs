@@ -73,9 +73,9 @@ pub struct ShutdownTokens {
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// Limits of a listener.
+/// Name and limits of a listener.
 #[derive(Clone, Debug)]
-pub struct ListenerSettings {
+pub struct ListenerLimits {
     /// Name of the listener in metrics.
     pub name: &'static str,
     /// Maximum number of open connections. For a further one, the connection that has been idle
@@ -103,7 +103,7 @@ pub struct ListenerSettings {
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    settings: ListenerSettings,
+    settings: ListenerLimits,
     stop: ShutdownTokens,
 ) {
     describe();
@@ -153,7 +153,7 @@ struct AcceptLoop {
     places: Arc<Semaphore>,
     connections: Arc<Connections>,
     server: Arc<Builder<TokioExecutor>>,
-    settings: ListenerSettings,
+    settings: ListenerLimits,
     router: Router,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -253,7 +253,7 @@ impl AcceptLoop {
     }
 }
 
-fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
+fn builder(settings: &ListenerLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let max_bytes = (settings.max_header_bytes as usize).saturating_mul(ROOM);
     builder
@@ -314,7 +314,7 @@ mod tests {
 
     /// Starts a listener for two connections, both possibly of one address, with this idle timeout.
     async fn listening(max_per_address: u32, idle: Duration) -> SocketAddr {
-        let settings = ListenerSettings {
+        let settings = ListenerLimits {
             name: "test",
             max_connections: 2,
             max_per_address,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::connections::{ConnectionActivity, ConnectionGuard};
-use super::listen::ListenerSettings;
+use super::listen::ListenerLimits;
 
 /// Number of checks of a connection within one stall timeout.
 const CHECKS: u32 = 4;
@@ -15,7 +15,7 @@ const CHECKS: u32 = 4;
 pub(super) async fn unused(
     entry: &ConnectionGuard,
     written: &AtomicU64,
-    settings: &ListenerSettings,
+    settings: &ListenerLimits,
 ) {
     tokio::select! {
         () = no_first_request(entry, settings.header_timeout) => {}
@@ -32,11 +32,7 @@ async fn no_first_request(entry: &ConnectionGuard, time: Duration) {
     }
 }
 
-async fn too_slow_or_idle(
-    entry: &ConnectionGuard,
-    written: &AtomicU64,
-    settings: &ListenerSettings,
-) {
+async fn too_slow_or_idle(entry: &ConnectionGuard, written: &AtomicU64, settings: &ListenerLimits) {
     let (stall, idle) = (settings.stall_timeout, settings.idle_timeout);
     let period = stall / CHECKS;
     let mut left = stall;

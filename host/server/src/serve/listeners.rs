@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::http;
 use crate::http::admin::{self, OperatorsState, StartedRouter};
-use crate::http::listen::{self, ListenerSettings, ShutdownTokens};
+use crate::http::listen::{self, ListenerLimits, ShutdownTokens};
 use assurance_core::config::{Config, files};
 use assurance_service::app::App;
 
@@ -40,7 +40,7 @@ impl RunningOperatorsListener {
         let (started, stop) = (StartedRouter::default(), CancellationToken::new());
         let router = admin::until_started(Arc::clone(&started));
         let stopping = ShutdownTokens { closing: stop.clone(), closed: stop.clone() };
-        let task = listen::serve(listener, router, settings("operators", config), stopping);
+        let task = listen::serve(listener, router, limits("operators", config), stopping);
         Self { task: AbortOnDropHandle::new(tokio::spawn(task)), started, stop }
     }
 }
@@ -75,7 +75,7 @@ impl Listeners {
     ) -> RunningListeners {
         let closing = CancellationToken::new();
         let stopping = ShutdownTokens { closing: closing.clone(), closed: stop.clone() };
-        let api = listen::serve(self.api, http::api(app), settings("api", &app.config), stopping);
+        let api = listen::serve(self.api, http::api(app), limits("api", &app.config), stopping);
         // It is set only here, so it was not set before.
         let _ = self.operators.started.set(admin::operators(operators));
         RunningListeners { api: tokio::spawn(api), operators: self.operators, closing }
@@ -107,9 +107,9 @@ async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<(TcpListener, So
     Ok((listener, bound))
 }
 
-fn settings(name: &'static str, config: &Config) -> ListenerSettings {
+fn limits(name: &'static str, config: &Config) -> ListenerLimits {
     let limits = &config.limits;
-    ListenerSettings {
+    ListenerLimits {
         name,
         max_connections: config.api.max_connections,
         max_per_address: config.api.max_connections_per_address,

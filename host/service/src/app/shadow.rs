@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 
 use super::App;
 use super::call::{
-    AreaRequest, AreaRequestExecutor, CallRefusal, CommittedResponse, PreparedRequest,
+    AreaRequest, AreaRequestExecutor, CallRefusal, CommittedResponse, RepeatableRequest,
     ShadowCapture,
 };
 use crate::registry::{ComparedRequest, RouteMatch, ShadowPermit, VersionOnTrial};
@@ -68,7 +68,7 @@ struct ShadowRequest {
 impl ShadowRequest {
     async fn run(
         self,
-        copy: PreparedRequest,
+        copy: RepeatableRequest,
         live: Json,
         live_took: Duration,
         _copying: ShadowPermit,
@@ -95,7 +95,7 @@ impl ShadowRequest {
 
     /// Executes the copy on the shadow version. Returns its response and effects; `None` if the
     /// host or the database failed.
-    async fn answer(&self, copy: &PreparedRequest, route: &CompiledRoute) -> Option<Json> {
+    async fn answer(&self, copy: &RepeatableRequest, route: &CompiledRoute) -> Option<Json> {
         let unit = self.unit(copy, route)?;
         let code = &self.trial.version.code;
         let CallOutcome { unit, result } = code.handle(unit, &copy.request, route.deadline).await;
@@ -107,7 +107,7 @@ impl ShadowRequest {
         }
     }
 
-    fn unit(&self, copy: &PreparedRequest, route: &CompiledRoute) -> Option<UnitOfWork> {
+    fn unit(&self, copy: &RepeatableRequest, route: &CompiledRoute) -> Option<UnitOfWork> {
         let spec = copy.spec(&self.trial.version, route);
         let unit = UnitOfWork::new(self.app.store.clone(), Arc::clone(&self.app.keys), spec);
         let mut unit = unit.replaying(&self.read_log);

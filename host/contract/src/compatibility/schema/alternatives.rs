@@ -58,7 +58,7 @@ pub(super) const MAX_DEPTH: usize = 64;
 const MAX_ALTERNATIVES: usize = 1_000;
 
 /// The part of a schema that applies to values of one JSON type.
-pub(super) struct Alternative<'s> {
+pub(super) struct SingleTypeSchema<'s> {
     /// JSON type of the values that the alternative applies to; `None` for any
     /// type.
     pub(super) kind: Option<&'s str>,
@@ -76,7 +76,7 @@ pub(super) struct Alternative<'s> {
 pub(super) fn split<'s>(
     root: &'s Json,
     schema: &'s Json,
-    into: &mut Vec<Alternative<'s>>,
+    into: &mut Vec<SingleTypeSchema<'s>>,
     depth: usize,
     steps: &mut usize,
 ) -> Result<(), String> {
@@ -138,14 +138,14 @@ fn only(members: &Map<String, Json>, keyword: &str) -> Result<(), String> {
 fn allowed_beside(
     members: &Map<String, Json>,
     keyword: &str,
-    alternatives: &[Alternative<'_>],
+    alternatives: &[SingleTypeSchema<'_>],
 ) -> Result<(), String> {
     let kinds = match members.get("type") {
         Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).collect(),
         Some(kind) => Vec::from_iter(kind.as_str()),
         None => return Ok(()),
     };
-    let is_allowed = |one: &Alternative<'_>| {
+    let is_allowed = |one: &SingleTypeSchema<'_>| {
         one.kind.is_some() && kinds.iter().any(|kind| same_kind(one.kind, Some(*kind)))
     };
     if alternatives.iter().all(is_allowed) { Ok(()) } else { Err(keyword.to_owned()) }
@@ -159,7 +159,7 @@ pub(super) fn resolved<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
     target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
 }
 
-fn by_type<'s>(members: &'s Map<String, Json>, into: &mut Vec<Alternative<'s>>) {
+fn by_type<'s>(members: &'s Map<String, Json>, into: &mut Vec<SingleTypeSchema<'s>>) {
     let values: Option<Vec<&Json>> = match (members.get("const"), members.get("enum")) {
         (Some(value), _) => Some(vec![value]),
         (None, Some(Json::Array(values))) => Some(values.iter().collect()),
@@ -174,7 +174,7 @@ fn by_type<'s>(members: &'s Map<String, Json>, into: &mut Vec<Alternative<'s>>) 
                 .filter(|kind| values.iter().any(|value| is_of(value, kind)))
                 .collect(),
             None => {
-                into.push(Alternative { kind: None, members, values: None });
+                into.push(SingleTypeSchema { kind: None, members, values: None });
                 return;
             }
         },
@@ -184,7 +184,7 @@ fn by_type<'s>(members: &'s Map<String, Json>, into: &mut Vec<Alternative<'s>>) 
             values.iter().copied().filter(|value| is_of(value, kind)).collect::<Vec<_>>()
         });
         if own.as_ref().is_none_or(|own| !own.is_empty()) {
-            into.push(Alternative { kind: Some(kind), members, values: own });
+            into.push(SingleTypeSchema { kind: Some(kind), members, values: own });
         }
     }
 }

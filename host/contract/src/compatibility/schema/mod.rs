@@ -17,7 +17,7 @@ use serde_json::{Map, Value as Json};
 
 use super::super::schema::{close, compile};
 use super::super::walk::below;
-use alternatives::{Alternative, MAX_DEPTH, resolved, same_kind, split, strip};
+use alternatives::{MAX_DEPTH, SingleTypeSchema, resolved, same_kind, split, strip};
 
 /// Clients or areas that rely on the live schema: those that send values, or
 /// those that receive them.
@@ -167,8 +167,8 @@ impl<'s> SchemaComparison<'s, '_> {
     fn fit_into_one_of(
         &mut self,
         at: &str,
-        sub: &Alternative<'s>,
-        possible: &[Alternative<'s>],
+        sub: &SingleTypeSchema<'s>,
+        possible: &[SingleTypeSchema<'s>],
     ) -> Vec<SchemaMismatch> {
         let mut nearest: Option<Vec<SchemaMismatch>> = None;
         for sup in possible.iter().filter(|sup| same_kind(sub.kind, sup.kind)) {
@@ -189,8 +189,8 @@ impl<'s> SchemaComparison<'s, '_> {
     fn fit_alternative(
         &mut self,
         at: &str,
-        sub: &Alternative<'s>,
-        sup: &Alternative<'s>,
+        sub: &SingleTypeSchema<'s>,
+        sup: &SingleTypeSchema<'s>,
     ) -> Vec<SchemaMismatch> {
         if let Some(found) = self.fit_values(at, sub, sup) {
             return found;
@@ -208,8 +208,8 @@ impl<'s> SchemaComparison<'s, '_> {
     fn fit_values(
         &mut self,
         at: &str,
-        sub: &Alternative<'_>,
-        sup: &Alternative<'_>,
+        sub: &SingleTypeSchema<'_>,
+        sup: &SingleTypeSchema<'_>,
     ) -> Option<Vec<SchemaMismatch>> {
         match (&sub.values, &sup.values) {
             (None, None) => None,
@@ -411,7 +411,7 @@ impl<'s> SchemaComparison<'s, '_> {
         mismatch(at, format!("{keyword} is {now} now, and was {before}"))
     }
 
-    fn other_type(&self, at: &str, sub: &Alternative<'_>) -> SchemaMismatch {
+    fn other_type(&self, at: &str, sub: &SingleTypeSchema<'_>) -> SchemaMismatch {
         let kind = sub.kind.unwrap_or("value of any type");
         mismatch(
             at,

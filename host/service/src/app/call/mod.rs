@@ -5,7 +5,7 @@
 //! response is already stored for this idempotency key, it is returned and the
 //! handler's effects are discarded.
 
-mod prepared;
+mod repeatable;
 mod reply;
 mod types;
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tracing::Instrument as _;
 
-pub(super) use self::prepared::PreparedRequest;
+pub(super) use self::repeatable::RepeatableRequest;
 pub(super) use self::reply::checked;
 pub use self::types::{AreaRequest, CallRefusal, Caller, CommittedResponse};
 
@@ -42,7 +42,7 @@ pub(super) struct ShadowCapture {
     /// Log of the last attempt's reads, writes, published events and enqueued jobs.
     pub(super) read_log: Arc<ReadLog>,
     /// Request with its clock and seed; empty if it was refused before its first attempt.
-    pub(super) request: OnceLock<PreparedRequest>,
+    pub(super) request: OnceLock<RepeatableRequest>,
 }
 
 /// Executes requests on one route of one version of an area.
@@ -99,14 +99,14 @@ impl AreaRequestExecutor<'_> {
         recorder: Option<Arc<Recorder>>,
     ) -> Result<CommittedResponse, CallRefusal> {
         let guard = self.claim_key(&request)?;
-        let prepared = PreparedRequest::new(self.app, self.route, request);
+        let request = RepeatableRequest::new(self.app, self.route, request);
         if let Some(capture) = self.capture {
-            let _ = capture.request.set(prepared.clone());
+            let _ = capture.request.set(request.clone());
         }
         for conflicts in 0..=self.app.config.limits.max_reruns {
             let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
-            let unit = self.unit(&prepared, locked)?.with_recorder(recorder.as_ref());
-            match self.attempt(unit, &prepared, guard.as_ref()).await {
+            let unit = self.unit(&request, locked)?.with_recorder(recorder.as_ref());
+            match self.attempt(unit, &request, guard.as_ref()).await {
                 Ok(AttemptOutcome::Committed(response)) => return Ok(response),
                 Ok(AttemptOutcome::Conflict) => {}
                 Ok(AttemptOutcome::KeyTaken) => {
@@ -141,15 +141,15 @@ impl AreaRequestExecutor<'_> {
         IdempotencyGuard::claim(self.app, scope, fingerprint(request)?).map(Some)
     }
 
-    fn unit(&self, prepared: &PreparedRequest, locked: bool) -> Result<UnitOfWork, CallRefusal> {
+    fn unit(&self, request: &RepeatableRequest, locked: bool) -> Result<UnitOfWork, CallRefusal> {
         let isolation_profile = Some(Arc::clone(&self.route.isolation_profile));
         let spec =
-            UnitOfWorkSpec { locked, isolation_profile, ..prepared.spec(self.area, self.route) };
+            UnitOfWorkSpec { locked, isolation_profile, ..request.spec(self.area, self.route) };
         let mut unit = UnitOfWork::new(self.app.store.clone(), Arc::clone(&self.app.keys), spec);
         if let Some(capture) = self.capture {
             unit = unit.with_read_log(&capture.read_log);
         }
-        prepared.attach_body(&mut unit)?;
+        request.attach_body(&mut unit)?;
         Ok(unit)
     }
 
@@ -157,11 +157,11 @@ impl AreaRequestExecutor<'_> {
     async fn attempt(
         &self,
         unit: UnitOfWork,
-        prepared: &PreparedRequest,
+        request: &RepeatableRequest,
         guard: Option<&IdempotencyGuard>,
     ) -> Result<AttemptOutcome, CallRefusal> {
         let recorder = unit.recorder().cloned();
-        let running = self.area.code.handle(unit, &prepared.request, self.route.deadline);
+        let running = self.area.code.handle(unit, &request.request, self.route.deadline);
         let CallOutcome { unit, result } = running.await;
         let development = self.app.config.development;
         let result = result.and_then(|reply| checked(development, self.route, reply));
@@ -179,7 +179,7 @@ impl AreaRequestExecutor<'_> {
         let lost = || anyhow::anyhow!("a call succeeded, but its unit of work was lost");
         let unit = unit.ok_or_else(lost).map_err(CallRefusal::host)?;
         let response = CommittedResponse::new(self.route, reply);
-        let now = prepared.request.call.now;
+        let now = request.request.call.now;
         let record = guard.filter(|_| self.route.is_replayable());
         let record = record.map(|guard| guard.record(self.app, &response, now));
         match commit(unit, CommitAdditions { reply: record, jobs: Vec::new() }).await? {

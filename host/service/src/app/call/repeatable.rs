@@ -13,14 +13,14 @@ use rand::RngExt as _;
 /// A request to an area with its clock and seed. Every attempt, and the copy for a shadow version,
 /// receives the same values.
 #[derive(Clone, Debug)]
-pub(crate) struct PreparedRequest {
+pub(crate) struct RepeatableRequest {
     pub(crate) request: Request,
     session: Option<SessionId>,
     stored: Option<StoredBlob>,
 }
 
-impl PreparedRequest {
-    /// Creates the prepared request; sets its time to now and its seed to a random one.
+impl RepeatableRequest {
+    /// Creates the request with the time of now and a random seed.
     pub(super) fn new(app: &App, route: &CompiledRoute, incoming: AreaRequest) -> Self {
         let request = Request {
             call: CallContext {
