@@ -104,9 +104,8 @@ impl PageSqlBuilder<'_> {
             let page = PageSqlBuilder { query: branch, ..self };
             push_part(sql, at, |sql| page.push_of_value(sql, &segments))?;
         }
-        let names: Vec<String> = (0..self.keys.len()).map(|at| format!("d.k{at}")).collect();
         sql.push(") AS d ORDER BY t.place, ");
-        self.push_order_and_limit(sql, &names, "d.id");
+        self.push_order_and_limit(sql, 0, |at| format!("d.k{at}"), "d.id");
         Ok(())
     }
 
@@ -123,7 +122,7 @@ impl PageSqlBuilder<'_> {
             sql.push(" AND ").push(&name).push(" = t.value");
         }
         push_any(sql, segments)?;
-        self.push_end(sql);
+        self.push_end(sql, 0);
         Ok(())
     }
 
@@ -134,7 +133,7 @@ impl PageSqlBuilder<'_> {
     ) -> Result<(), QueryError> {
         self.push_select(sql)?;
         push_any(sql, segments)?;
-        self.push_end(sql);
+        self.push_end(sql, if let [range] = segments { range.fixed_keys() } else { 0 });
         Ok(())
     }
 
@@ -166,9 +165,8 @@ impl PageSqlBuilder<'_> {
         }
         // Refers to columns by position, because a union has no other names.
         let place = |at: usize| (COLUMNS_BEFORE_KEYS + at + 1).to_string();
-        let names: Vec<String> = (0..self.keys.len()).map(place).collect();
         sql.push(" ORDER BY ");
-        self.push_order_and_limit(sql, &names, "1");
+        self.push_order_and_limit(sql, 0, place, "1");
         Ok(())
     }
 
@@ -182,23 +180,31 @@ impl PageSqlBuilder<'_> {
         push_matching(sql, self.target, &self.query.conditions)
     }
 
-    fn push_end(self, sql: &mut Sql) {
-        let names: Vec<String> = self.keys.iter().map(|key| key.field.sql(sql.backend)).collect();
+    fn push_end(self, sql: &mut Sql, fixed_keys: usize) {
+        let backend = sql.backend;
         sql.push(" ORDER BY ");
-        self.push_order_and_limit(sql, &names, "id");
+        self.push_order_and_limit(sql, fixed_keys, |at| self.keys[at].field.sql(backend), "id");
     }
 
-    /// Appends the order of these columns, and the limit. Nulls are the smallest
-    /// value: SQLite's default, `NULLS FIRST` on PostgreSQL.
-    fn push_order_and_limit(self, sql: &mut Sql, names: &[String], id: &str) {
-        for (name, key) in names.iter().zip(self.keys) {
+    /// Appends the order of the columns with these names, and the limit. The
+    /// first `fixed_keys` have one value in all rows and are left out, because
+    /// SQLite would sort by them. Nulls are the smallest value: SQLite's
+    /// default, `NULLS FIRST` on PostgreSQL.
+    fn push_order_and_limit(
+        self,
+        sql: &mut Sql,
+        fixed_keys: usize,
+        name: impl Fn(usize) -> String,
+        id: &str,
+    ) {
+        for (at, key) in self.keys.iter().enumerate().skip(fixed_keys) {
             let direction = match (sql.backend, key.descending) {
                 (Backend::Sqlite, false) => ", ",
                 (Backend::Sqlite, true) => " DESC, ",
                 (Backend::Postgres, false) => " NULLS FIRST, ",
                 (Backend::Postgres, true) => " DESC NULLS LAST, ",
             };
-            sql.push(name).push(direction);
+            sql.push(&name(at)).push(direction);
         }
         sql.push(id).push(if id_descending(self.keys) { " DESC" } else { "" });
         sql.push_limit(self.query.limit + 1);
@@ -252,6 +258,11 @@ fn segments<'a>(keys: &[SortKey<'a>], after: &'a CursorPosition) -> Vec<RangeAft
 }
 
 impl RangeAfterCursor<'_> {
+    /// Returns the number of sort keys that have one value in the whole range.
+    fn fixed_keys(&self) -> usize {
+        self.equal.len() + usize::from(matches!(self.then, NextKeyCondition::Null(_)))
+    }
+
     fn push(&self, sql: &mut Sql) -> Result<(), QueryError> {
         sql.push("(");
         for (field, value) in &self.equal {

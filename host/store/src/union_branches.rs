@@ -81,6 +81,7 @@ mod tests {
     use crate::collections::ensure;
     use crate::connection::DriverConnection;
     use crate::cursor::CursorPosition;
+    use crate::sql::{Row, each_row};
     use crate::testing::{explained, fresh};
     use assurance_core::domain::document::{PageStart, QueryCondition, SortField};
     use assurance_core::domain::id::WorkspaceId;
@@ -149,6 +150,35 @@ mod tests {
             let Some(read) = rows_read(&query, after).await else { return };
             assert_eq!(read.len(), ranges, "{read:?}");
             assert!(read.iter().all(|rows| *rows <= query.limit + 1), "{read:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn documents_with_one_value_are_read_in_the_order_of_the_index() {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let (workspace, scope) = (WorkspaceId::new(), scope());
+        ensure(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+        let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: false };
+        let mut connection = fresh.store.reader().await.unwrap();
+        for descending in [false, true] {
+            let mut query = query(FieldTest::Equals(FieldValue::Boolean(true)));
+            query.order[0].descending = descending;
+            let keys = sort_keys(&scope, &query.order).unwrap();
+            let name = FieldValue::Text("n".into());
+            let after = CursorPosition { values: vec![name], id: "17".into() };
+            let mut sql = page_sql(Backend::Sqlite, target, &query, &keys, Some(&after)).unwrap();
+            sql.text.insert_str(0, "EXPLAIN QUERY PLAN ");
+            let mut steps = Vec::new();
+            let step = |row: Row| {
+                steps.push((row.integer(1)?, row.text(3)?));
+                Ok(())
+            };
+            each_row(&mut connection, sql, step).await.unwrap();
+            let searches = steps.iter().filter(|(_, step)| step.starts_with("SEARCH"));
+            for (parent, search) in searches {
+                let sorts = |(of, step): &&(i64, String)| of == parent && step.contains("ORDER BY");
+                assert_eq!(steps.iter().find(sorts), None, "{search}");
+            }
         }
     }
 }
