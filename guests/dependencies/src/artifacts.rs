@@ -9,7 +9,7 @@ use crate::sbom::{self, Sbom, SbomSubject};
 
 /// Version of the code that reads uploaded files. Increment it when the results change, so that
 /// files are read again and replace what an earlier version stored.
-pub(crate) const READER: u32 = 7;
+pub(crate) const READER: u32 = 8;
 
 /// Result of reading an uploaded file. The document's id is the lower-case hex SHA-256 of the file.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,8 @@ pub(crate) struct BomDocumentDetails {
     pub(crate) serial: Option<(Uuid, u64)>,
     /// Number of VEX statements in the document.
     pub(crate) statements: usize,
-    /// Whether the document is only a VEX document: it has `vulnerabilities` and no components.
+    /// Whether the document is only a VEX document: it has `vulnerabilities`, which may be empty,
+    /// and no components.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_vex: bool,
 }

@@ -225,9 +225,11 @@ pub(crate) fn has_source(purl: &Purl) -> bool {
     purl.qualifier("upstream").is_some_and(|source| source_package(source).is_some())
 }
 
-/// Whether advisories for the package of a purl name its source package instead.
+/// Whether advisories for the package of a purl name its source package instead. False for a source
+/// package (`arch=source` in Debian, `arch=src` in RPM).
 pub(crate) fn needs_source(purl: &Purl) -> bool {
-    names_sources(&ecosystem_of(purl))
+    let is_source = matches!(purl.qualifier("arch"), Some("source" | "src"));
+    !is_source && names_sources(&ecosystem_of(purl))
 }
 
 /// Returns the name of a purl's package in its ecosystem, for example `group:artifact` in Maven.

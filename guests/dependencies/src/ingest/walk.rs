@@ -54,7 +54,9 @@ impl VexComponentMatchProgress {
         let mut sources = BTreeSet::new();
         for source in own.ascending("branch_key").limit(500).all() {
             let source = source?;
-            if source.chunks > 0 || !source.former_links.is_empty() {
+            // A VEX document without statements withdraws those of the one before.
+            let withdraws = !source.is_sbom && !source.is_applied;
+            if source.chunks > 0 || !source.former_links.is_empty() || withdraws {
                 sources.insert(source.id);
             }
         }

@@ -51,12 +51,14 @@ impl UndecidedAdvisories {
     }
 
     /// Counts the current advisory as undecided if an entry could not be compared and none affects
-    /// the component. A range of commits does not count if other ranges or versions could be
-    /// compared.
+    /// the component. A range of commits, and an entry without ranges, do not count if other ranges
+    /// or versions could be compared.
     fn close(&mut self) {
         let Some(open) = self.current.take() else { return };
         let Some(obstacle) = open.obstacle.filter(|_| !open.affects) else { return };
-        if obstacle == ComparisonObstacle::Commits && open.answered {
+        let is_silent =
+            matches!(obstacle, ComparisonObstacle::Commits | ComparisonObstacle::NoRanges);
+        if is_silent && open.answered {
             return;
         }
         let cause = self.causes.entry(obstacle).or_default();
@@ -90,6 +92,9 @@ impl UndecidedCauseCount {
 fn because(obstacle: ComparisonObstacle, package: &Package) -> String {
     let ecosystem = &package.ecosystem;
     match obstacle {
+        ComparisonObstacle::NoRanges => {
+            "compared because neither ranges nor versions are given".to_owned()
+        }
         ComparisonObstacle::NoVersion => "compared because the component has no version".to_owned(),
         ComparisonObstacle::Commits => {
             "compared because only ranges of commits are given".to_owned()

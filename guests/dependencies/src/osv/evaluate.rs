@@ -25,6 +25,8 @@ pub(crate) enum AffectedReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ComparisonObstacle {
+    /// The entry has neither ranges nor `versions`, so nothing says which versions are affected.
+    NoRanges,
     /// The component has no version.
     NoVersion,
     /// The range consists of commits (type `GIT`).
@@ -46,8 +48,8 @@ pub(crate) struct Verdict {
     pub(crate) ground: Option<AffectedReason>,
     /// Whether the listed `versions`, or at least one range, could be compared with the component.
     pub(crate) answered: bool,
-    /// The reason why a range could not be compared with the component (of several, the one that
-    /// takes precedence); `None` if all ranges could.
+    /// The reason why a range, or an entry without ranges, could not be compared with the component
+    /// (of several, the one that takes precedence); `None` if all could.
     pub(crate) obstacle: Option<ComparisonObstacle>,
 }
 
@@ -73,6 +75,10 @@ struct CandidateVersion<'a> {
 /// Compares an advisory's `affected` entry with the version of a package. The caller has checked
 /// that the entry is for this package.
 pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
+    if affected.ranges.is_empty() && affected.versions.is_empty() {
+        let obstacle = Some(ComparisonObstacle::NoRanges);
+        return Verdict { obstacle, ..Verdict::default() };
+    }
     let Some(text) = package.comparable_version() else { return without_version(affected) };
     let scheme = ecosystem::scheme(&package.ecosystem);
     let version = scheme.and_then(|scheme| scheme.parse(&text));
@@ -100,9 +106,7 @@ fn without_version(affected: &Affected) -> Verdict {
     if affected.ranges.iter().any(Range::has_all_versions) {
         return Verdict { ground: Some(AffectedReason::Range), answered: true, obstacle: None };
     }
-    let says_nothing = affected.ranges.is_empty() && affected.versions.is_empty();
-    let obstacle = (!says_nothing).then_some(ComparisonObstacle::NoVersion);
-    Verdict { ground: None, answered: false, obstacle }
+    Verdict { obstacle: Some(ComparisonObstacle::NoVersion), ..Verdict::default() }
 }
 
 impl Range {

@@ -132,6 +132,14 @@ fn commits_are_not_evaluated() {
 }
 
 #[test]
+fn an_entry_without_ranges_and_versions_is_not_evaluated() {
+    let entry = affected("npm", &json!([]), &json!(null));
+    let expected = Verdict { obstacle: Some(ComparisonObstacle::NoRanges), ..Verdict::default() };
+    assert_eq!(evaluate(&entry, &package("npm", "1.0.0")), expected);
+    assert_eq!(evaluate(&entry, &Package::of_osv("npm", "a")), expected);
+}
+
+#[test]
 fn a_list_or_another_range_answers_next_to_commits() {
     let commits = json!({ "type": "GIT", "events": [{ "introduced": "0" }] });
     let range = json!({ "type": "ECOSYSTEM", "events": [{ "introduced": "0" }, { "fixed": "1" }] });

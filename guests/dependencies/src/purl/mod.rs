@@ -51,9 +51,13 @@ impl Purl {
         let Some((kind, path)) = rest.trim_start_matches('/').split_once('/') else {
             return Err(PurlError("a purl names a type and a package"));
         };
+        // An `@` at the beginning of a segment that is not the last belongs to an npm scope. In a
+        // version, some libraries leave `/` as it is.
+        let is_scope = |before: &str, after: &str| {
+            (before.is_empty() || before.ends_with('/')) && after.contains('/')
+        };
         let (path, version) = match path.rsplit_once('@') {
-            // An `@` that is followed by `/` belongs to an npm scope.
-            Some((path, version)) if !version.contains('/') => (path, Some(version)),
+            Some((path, version)) if !is_scope(path, version) => (path, Some(version)),
             _ => (path, None),
         };
         let (namespace, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -93,6 +93,25 @@ fn a_package_is_its_purl_without_version() {
     assert_eq!(purl.package().to_string(), "pkg:maven/org.apache/a");
 }
 
+#[test]
+fn a_slash_in_a_version_is_part_of_the_version() {
+    for (text, namespace, name, version) in [
+        ("pkg:githubactions/pypa/publish@release/v1", Some("pypa"), "publish", Some("release/v1")),
+        ("pkg:npm/%40sc/filedep@file:../b", Some("@sc"), "filedep", Some("file:../b")),
+        ("pkg:npm/tag@npm:%40babel/x%401.0.0", None, "tag", Some("npm:@babel/x@1.0.0")),
+        ("pkg:npm/@scope/name@1/2", Some("@scope"), "name", Some("1/2")),
+        ("pkg:npm/@scope/name@1?a=b@c/d#e@f/g", Some("@scope"), "name", Some("1")),
+        ("pkg:npm/@scope/name", Some("@scope"), "name", None),
+        ("pkg:npm//@scope/name", Some("@scope"), "name", None),
+        ("pkg:golang/a.b/@c/d", Some("a.b/@c"), "d", None),
+    ] {
+        let purl = Purl::parse(text).expect("a purl");
+        let parts = (purl.namespace.as_deref(), purl.name.as_str(), purl.version.as_deref());
+        assert_eq!(parts, (namespace, name, version), "{text}");
+        assert_eq!(Purl::parse(&purl.to_string()), Ok(purl), "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn canonical_text_is_a_fixed_point(text in "pkg:[a-z]{1,5}/[ -~é/]{0,24}") {

@@ -43,7 +43,8 @@ pub(crate) struct Sbom<'a> {
     names_sources: bool,
     /// Warnings about content of the SBOM that is ignored.
     pub(crate) warnings: Vec<String>,
-    /// Whether the SBOM file is a VEX document: it has `vulnerabilities` and no components.
+    /// Whether the SBOM file is a VEX document: it has `vulnerabilities`, even if empty, and no
+    /// components.
     pub(crate) is_vex: bool,
     /// VEX statements in the document, in the order of the file.
     pub(crate) statements: Vec<Statement>,
@@ -72,10 +73,27 @@ pub(crate) struct Sbom<'a> {
 pub(crate) enum GraphCompleteness {
     /// The SBOM has no dependencies.
     Absent,
-    /// The SBOM has dependencies, but not those of the product that it describes.
+    /// The SBOM has dependencies, but not those of the product that it describes. In CycloneDX, the
+    /// product may have a node without dependencies although the SBOM has components: tools write
+    /// that if they do not know them.
     Rootless,
     /// The SBOM has dependencies, including those of the product that it describes.
     Rooted,
+}
+
+impl GraphCompleteness {
+    /// Returns the completeness of an SBOM's graph. `of_product` has the dependencies in each node
+    /// of the product that the SBOM describes.
+    fn of(found: &ParsedSbom<'_>, of_product: &[&Vec<Cow<'_, str>>]) -> Self {
+        // SPDX has the explicit `NONE` for a product without dependencies.
+        let may_be_empty = found.format == Format::Spdx || found.mentions.is_empty();
+        let knows_some = of_product.iter().any(|on| may_be_empty || !on.is_empty());
+        match (found.edges.is_empty(), knows_some) {
+            (true, _) => Self::Absent,
+            (false, false) => Self::Rootless,
+            (false, true) => Self::Rooted,
+        }
+    }
 }
 
 /// One mention of a package in an SBOM; several mentions may be one component.
@@ -88,6 +106,8 @@ pub(super) struct PackageMention<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) version: Option<Cow<'a, str>>,
     pub(super) purl: Option<Cow<'a, str>>,
+    /// Purls after the first one; the component is not compared with advisories for them.
+    pub(super) further_purls: Vec<Cow<'a, str>>,
     /// Source package of the mentioned package, if the SBOM names it outside of the purl.
     pub(super) source_package: Option<String>,
     pub(super) scope: Option<Scope>,
@@ -134,11 +154,7 @@ impl<'a> Sbom<'a> {
         let repeats = others.iter().flat_map(of_component).collect();
         let known: Vec<&Vec<Cow<'_, str>>> =
             found.roots.iter().filter_map(|root| found.edges.get(root)).collect();
-        let graph = match (found.edges.is_empty(), known.is_empty()) {
-            (true, _) => GraphCompleteness::Absent,
-            (false, true) => GraphCompleteness::Rootless,
-            (false, false) => GraphCompleteness::Rooted,
-        };
+        let graph = GraphCompleteness::of(&found, &known);
         let mut direct = ReferenceMap::default();
         for reference in known.into_iter().flatten() {
             direct.or_insert(reference.clone(), ());
@@ -270,6 +286,7 @@ impl<'a> Sbom<'a> {
         let on = reference.and_then(|reference| self.edges.get(reference)).into_iter().flatten();
         let mut named = mention.component();
         named.limitations.extend(self.assumed.get(&at).into_iter().flatten().cloned());
+        named.limitations.extend(mention.further_purls_limitation());
         let needs_source = named.purl.as_ref().is_some_and(ecosystem::needs_source);
         Component {
             reference: reference.map(identity::bounded),

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 
 use super::Component;
 use super::bill::PackageMention;
-use crate::ecosystem::{self, SubpathMeaning};
+use crate::ecosystem::{self, Package, SubpathMeaning};
 use crate::purl::Purl;
 use crate::text;
+
+/// Maximum number of further purls of a package that its limitation names.
+const MOST_LISTED: usize = 3;
 
 const UNKNOWN_SUBPATH: &str = "The name of this Go module does not say whether the purl's subpath \
                                belongs to the module's path, so advisories are matched without \
@@ -123,6 +126,23 @@ impl PackageMention<'_> {
     pub(super) fn unmatchable_purl(&self) -> Option<String> {
         let purl = self.parsed_purl().filter(|purl| self.unmatchable(purl).is_some())?;
         Some(bounded(&purl.package().to_string()))
+    }
+
+    /// Returns the limitation that names further purls of the package, with which advisories are
+    /// not compared; `None` if there are none, or only other spellings of the first.
+    pub(super) fn further_purls_limitation(&self) -> Option<String> {
+        let first = self.parsed_purl().as_ref().map(Package::of_purl);
+        let is_first = |purl: &str| {
+            let other = Purl::parse(purl.trim()).ok().as_ref().map(Package::of_purl);
+            other.is_some() && other == first
+        };
+        let others = self.further_purls.iter().filter(|purl| !is_first(purl));
+        let others: Vec<String> = others.map(|purl| bounded(purl)).collect();
+        let listed = (!others.is_empty()).then(|| text::listed(others.iter(), MOST_LISTED))?;
+        Some(format!(
+            "The SBOM gives further purls of this package, which are not compared with advisories: \
+             {listed}."
+        ))
     }
 
     /// Returns the identity of the component, which all its mentions share.

@@ -216,6 +216,12 @@ impl Package<'_> {
         purls.next().map(|reference| reference.reference_locator.as_ref())
     }
 
+    /// Returns the version of the package; `None` also for the values with which SPDX says that
+    /// there is none, or that it is not known.
+    fn version(&self) -> Option<&str> {
+        self.version_info.as_deref().filter(|version| !matches!(*version, "NONE" | "NOASSERTION"))
+    }
+
     /// Whether the SPDX package is a single file (`primaryPackagePurpose`), whose name does not
     /// identify it.
     fn is_file(&self) -> bool {
@@ -242,8 +248,7 @@ impl Package<'_> {
         let purl = self.purl().and_then(|purl| Purl::parse(purl).ok());
         let sha256 = self.checksums.0.iter().find(|checksum| checksum.algorithm == "SHA256");
         let digest = sha256.map(|sum| format!("sha256:{}", sum.checksum_value.to_lowercase()));
-        let versions =
-            [purl.as_ref().and_then(|p| p.version.as_deref()), self.version_info.as_deref()];
+        let versions = [purl.as_ref().and_then(|p| p.version.as_deref()), self.version()];
         let mut versions = versions.into_iter().flatten();
         let hash = versions.clone().find(|version| version.starts_with("sha256:"));
         let references = std::iter::once(self.id.as_ref()).chain(self.purl());
@@ -318,16 +323,18 @@ fn dependency(kind: &str) -> Option<(bool, Scope)> {
 
 fn mention<'a>(package: Package<'a>, links: &DependencyLinks<'_>) -> PackageMention<'a> {
     let (source_package, is_package) = (package.source_package(), package.is_package());
-    let purls = package.external_refs.0.into_iter();
-    let mut purls = purls.filter(ExternalRef::is_purl);
+    let has_version = package.version().is_some();
+    let purls = package.external_refs.0.into_iter().filter(ExternalRef::is_purl);
+    let mut purls = purls.map(|reference| reference.reference_locator);
     PackageMention {
         is_package,
         scope: links.scopes.get(&package.id).copied(),
-        purl: purls.next().map(|reference| reference.reference_locator),
+        purl: purls.next(),
+        further_purls: purls.collect(),
         reference: Some(package.id),
         group: None,
         name: package.name,
-        version: package.version_info,
+        version: package.version_info.filter(|_| has_version),
         source_package,
     }
 }

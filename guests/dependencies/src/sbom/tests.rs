@@ -220,6 +220,36 @@ fn spdx_tells_nothing_from_not_known() {
 }
 
 #[test]
+fn an_spdx_version_that_is_not_asserted_is_none() {
+    for (given, expected) in [("NOASSERTION", None), ("NONE", None), ("1.0", Some("1.0"))] {
+        let package = |id: &str| {
+            let mut package = spdx_package(id);
+            package["versionInfo"] = json!(given);
+            package
+        };
+        let sbom = spdx(json!([package("root"), package("a")]), &[]);
+        assert_eq!(sbom.components(0..1)[0].version.as_deref(), expected, "{given}");
+        assert_eq!(sbom.subject.expect("a subject").version.as_deref(), expected, "{given}");
+    }
+}
+
+#[test]
+fn a_vex_document_has_vulnerabilities_and_no_components() {
+    let some = json!([{ "id": "CVE-2026-1", "affects": [{ "ref": "a" }] }]);
+    for (members, is_vex) in [
+        (json!({ "vulnerabilities": some }), true),
+        (json!({ "vulnerabilities": some, "components": [] }), true),
+        (json!({ "vulnerabilities": [] }), true),
+        (json!({ "vulnerabilities": [], "components": [] }), false),
+        (json!({ "vulnerabilities": null }), false),
+        (json!({ "components": [] }), false),
+        (json!({}), false),
+    ] {
+        assert_eq!(cyclonedx(members.clone()).expect("a bill").is_vex, is_vex, "{members}");
+    }
+}
+
+#[test]
 fn licence_exceptions_are_ids_of_the_list_too() {
     let bill = |id: &str| {
         let licenses = json!([{ "license": { "id": id } }]);

@@ -127,6 +127,16 @@ fn advisories_for_a_source_package_are_applied_or_reported() {
 }
 
 #[test]
+fn a_source_package_needs_no_other() {
+    let limitations = |arch: &str| {
+        let purl = format!("pkg:deb/debian/openssl@3.0.11-1?arch={arch}&distro=debian-12.4");
+        result(&purl, &[]).1
+    };
+    assert_eq!(limitations("source"), [""; 0]);
+    assert!(limitations("amd64")[0].contains("names no source packages"));
+}
+
+#[test]
 fn a_registry_is_no_release() {
     let all = json!([{ "introduced": "0" }]);
     let ecosystem = "Packagist:https://packages.drupal.org/8";
@@ -212,6 +222,21 @@ fn commits_are_mentioned_only_where_nothing_else_answers() {
     let limitation = "1 advisory cannot be compared because only ranges of commits are given: \
                       PYSEC-1.";
     assert_eq!(result("pkg:pypi/pip@24", &[other]), (vec![], vec![limitation.to_owned()]));
+}
+
+#[test]
+fn an_advisory_without_ranges_and_versions_is_not_silently_passed_over() {
+    let mut advisory = advisory_of("MAL-1", "npm", "left-pad", &json!({}));
+    let limitation = "1 advisory cannot be compared because neither ranges nor versions are \
+                      given: MAL-1.";
+    for purl in [LEFT_PAD, "pkg:npm/left-pad"] {
+        let found = result(purl, std::slice::from_ref(&advisory));
+        assert_eq!(found, (vec![], vec![limitation.to_owned()]), "{purl}");
+    }
+    let some = range("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "0.1.0" }]));
+    let answer = advisory_of("MAL-1", "npm", "left-pad", &some)["affected"][0].clone();
+    advisory["affected"].as_array_mut().expect("entries").push(answer);
+    assert_eq!(result(LEFT_PAD, &[advisory]), (vec![], vec![]));
 }
 
 #[test]

@@ -203,6 +203,22 @@ fn without_a_graph_nothing_is_said_to_be_direct() {
     assert_eq!(list["limitations"], list["items"][0]["limitations"]);
 }
 
+#[test]
+fn an_empty_node_of_the_subject_does_not_say_what_is_direct() {
+    let world = with_advisory();
+    let mut document = bom("shop", &[LEFT_PAD]);
+    document["dependencies"] = json!([{ "ref": "root" }, { "ref": LEFT_PAD }]);
+    world.audit(None, &[sbom("a.json", &document)]);
+    let list = world.list(&[]);
+    assert_eq!(list["items"][0]["direct"], false);
+    let limitation = "graph does not say what its subject itself depends on";
+    assert!(list["items"][0]["limitations"].to_string().contains(limitation), "{list:#}");
+    document["components"] = json!([]);
+    document["dependencies"] = json!([{ "ref": "root" }]);
+    world.audit(Some("empty"), &[sbom("a.json", &document)]);
+    assert_eq!(world.audit_report()["warnings"], json!([]));
+}
+
 /// Creates an SBOM with so many components that its import takes several steps.
 fn large_bom() -> Value {
     let purls: Vec<String> = (0..6600).map(|n| format!("pkg:npm/p{n}@1")).collect();

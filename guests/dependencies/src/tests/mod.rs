@@ -7,8 +7,10 @@ mod doubts;
 mod imports;
 mod inventory;
 mod many;
+mod spdx;
 mod subjects;
 mod vex;
+mod withdrawals;
 
 use std::io::Write as _;
 

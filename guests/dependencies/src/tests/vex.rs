@@ -5,10 +5,10 @@ use area_shared::testing::corpus;
 use super::*;
 
 const SERIAL: &str = "3e671687-395b-41f5-a30f-a58921a69b79";
-const MINIMIST: &str = "pkg:npm/minimist@1.2.5";
+pub(super) const MINIMIST: &str = "pkg:npm/minimist@1.2.5";
 
 /// Creates a CycloneDX VEX document: an SBOM without components, with these `vulnerabilities`.
-fn vex(subject: Option<&str>, vulnerabilities: Value) -> Value {
+pub(super) fn vex(subject: Option<&str>, vulnerabilities: Value) -> Value {
     let mut vex = json!({
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
         "vulnerabilities": vulnerabilities,
@@ -20,7 +20,7 @@ fn vex(subject: Option<&str>, vulnerabilities: Value) -> Value {
     vex
 }
 
-fn statement(advisory: &str, state: &str, reference: &str) -> Value {
+pub(super) fn statement(advisory: &str, state: &str, reference: &str) -> Value {
     let mut analysis = json!({ "state": state });
     if state == "not_affected" {
         analysis["justification"] = json!("code_not_reachable");
@@ -29,14 +29,14 @@ fn statement(advisory: &str, state: &str, reference: &str) -> Value {
 }
 
 /// Creates a host with an advisory for `left-pad` 1.0.0: GHSA-1, with the alias CVE-2026-1.
-fn world() -> World {
+pub(super) fn world() -> World {
     let world = World::new();
     world.import(&advisory("GHSA-1", &["CVE-2026-1"], "1.2.0")).expect("imported");
     world
 }
 
 /// Creates the SBOM of `shop` with a serial number, in which `left-pad` has the `bom-ref` `pad`.
-fn shop() -> Value {
+pub(super) fn shop() -> Value {
     let mut shop = bom("shop", &[LEFT_PAD, MINIMIST]);
     shop["serialNumber"] = json!(format!("urn:uuid:{SERIAL}"));
     shop["components"][0]["bom-ref"] = json!("pad");
@@ -48,17 +48,17 @@ fn item<'a>(list: &'a Value, name: &str) -> &'a Value {
     items.find(|item| item["name"] == name).unwrap_or_else(|| panic!("no {name} in {list:#}"))
 }
 
-fn advisories(world: &World, name: &str) -> Vec<String> {
+pub(super) fn advisories(world: &World, name: &str) -> Vec<String> {
     let list = world.list(&[]);
     ids(item(&list, name))
 }
 
-fn limitations(world: &World, name: &str) -> Vec<String> {
+pub(super) fn limitations(world: &World, name: &str) -> Vec<String> {
     let list = world.list(&[]);
     strings(&item(&list, name)["limitations"])
 }
 
-fn statements(world: &World, filters: &[(&str, &str)]) -> Vec<Value> {
+pub(super) fn statements(world: &World, filters: &[(&str, &str)]) -> Vec<Value> {
     let request = Request::to("list_vex_statements").with("limit", 100);
     let request = filters.iter().fold(request, |request, (name, value)| request.with(name, *value));
     let page = world.host.call(request).expect("a list").body;

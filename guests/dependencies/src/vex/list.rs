@@ -12,7 +12,7 @@ pub(crate) const DESCRIPTION: &str = "Statements of CycloneDX documents (1.4 to 
     advisories and components: those inside SBOMs, and those of VEX documents, which have \
     `vulnerabilities` and no `components`. OpenVEX and CSAF are refused at upload. Audits import \
     the statements. Of each subject, in a repository's branch, the newest document counts; it \
-    replaces the statements of the one before.\n\n\
+    replaces the statements of the one before, also if its `vulnerabilities` are empty.\n\n\
     `not_affected`, `false_positive`, `resolved` and `resolved_with_pedigree` end the match of \
     the advisory (aliases included); the dependency's `limitations` name the statement. \
     `exploitable`, and `affected` for a vulnerability without analysis, add a match, with \

@@ -26,7 +26,9 @@ pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailu
     let parts = root.as_mut().map(|root| std::mem::take(&mut root.components.0));
     let mut mentions = Vec::new();
     flatten(parts.unwrap_or_default(), &mut mentions);
-    flatten(std::mem::take(&mut bom.components.0), &mut mentions);
+    if let Some(components) = &mut bom.components {
+        flatten(std::mem::take(&mut components.0), &mut mentions);
+    }
     let all = mentions.len();
     mentions.retain(|mention| !mention.name.trim().is_empty());
     let unnamed = all - mentions.len();
@@ -47,7 +49,7 @@ pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailu
         edges: edges(&mut bom),
         warnings: (unnamed > 0).then_some(warning).into_iter().collect(),
     });
-    sbom.is_vex = sbom.is_empty() && !bom.vulnerabilities.0.is_empty();
+    sbom.is_vex = sbom.is_empty() && bom.is_vex();
     vulnerabilities::report(&bom, &roots, tool.as_ref(), &mut sbom);
     Ok(sbom)
 }
@@ -79,6 +81,7 @@ fn mention(item: ComponentItem<'_>) -> PackageMention<'_> {
         name: item.name,
         version: item.version,
         purl: item.purl,
+        further_purls: Vec::new(),
         source_package,
         // The standard says: "If not specified, required should be assumed."
         scope: Some(item.scope.unwrap_or(Scope::Required)),

@@ -26,14 +26,17 @@ pub(super) struct Bom<'a> {
     version: serde_json::Value,
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) metadata: Metadata<'a>,
+    /// `None` if the member is missing or null, which in a VEX document means something else than
+    /// an empty list; see [`Bom::is_vex`].
     #[serde(borrow, default)]
-    pub(super) components: MemoryBoundedList<ComponentItem<'a>>,
+    pub(super) components: Option<MemoryBoundedList<ComponentItem<'a>>>,
     #[serde(default)]
     services: MemoryBoundedList<ServiceItem>,
     #[serde(borrow, default)]
     pub(super) dependencies: MemoryBoundedList<DependencyItem<'a>>,
+    /// `None` if the member is missing or null.
     #[serde(borrow, default)]
-    pub(super) vulnerabilities: MemoryBoundedList<VulnerabilityItem<'a>>,
+    pub(super) vulnerabilities: Option<MemoryBoundedList<VulnerabilityItem<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -403,6 +406,14 @@ impl Bom<'_> {
         self.version.as_u64().unwrap_or(1)
     }
 
+    /// Whether the document is a VEX document. The caller has checked that it has no components.
+    /// A VEX document without vulnerabilities withdraws the statements of the one before; with an
+    /// empty list `components`, it would be the SBOM of a product without components.
+    pub(super) fn is_vex(&self) -> bool {
+        let lacks_components = self.components.is_none();
+        self.vulnerabilities.as_ref().is_some_and(|list| lacks_components || !list.0.is_empty())
+    }
+
     /// Checks the rules of the CycloneDX schema that the types do not express.
     pub(super) fn check(&self) -> Result<(), ImportFailure> {
         let version = self.spec_version;
@@ -413,7 +424,9 @@ impl Bom<'_> {
         if let Some(root) = &metadata.component {
             root.check(version).map_err(|mistake| mistake.within("/metadata/component"))?;
         }
-        each("/components", &self.components.0, |component| component.check(version))?;
+        if let Some(components) = &self.components {
+            each("/components", &components.0, |component| component.check(version))?;
+        }
         each("/services", &self.services.0, |service| service.check(version))
     }
 }

@@ -28,8 +28,8 @@ pub(super) fn report(
 ) {
     let (mut lost, mut nameless, mut without_affects) = (Vec::new(), 0, 0);
     // A vulnerability that its source rejected is none.
-    let all = bom.vulnerabilities.0.iter().filter(|one| one.rejected.is_none());
-    for vulnerability in all {
+    let all = bom.vulnerabilities.iter().flat_map(|list| &list.0);
+    for vulnerability in all.filter(|one| one.rejected.is_none()) {
         let Some(reported) = reported(vulnerability, tool) else {
             nameless += 1;
             continue;
