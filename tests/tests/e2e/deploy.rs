@@ -89,6 +89,35 @@ both_backends! {
         }
     }
 
+    async fn a_rollback_leads_to_a_version_of_the_folder_and_away_from_one(backend) {
+        let mut host = Builder::new(backend).areas(&["support"]).start().await;
+        let from_folder = host.live_digest("support").await.expect("it is live");
+        let [deployed, built] = [version(1), version(2)];
+        let back = async |host: &TestHost| {
+            let reason = json!({"reason": "it is slow"});
+            host.operate_with("/areas/support/rollback", &reason).await.expect(200)
+        };
+        host.put_area("support", &deployed).await.expect(200);
+        assert_eq!(area(&host).await["previous"]["digest"], from_folder.as_str());
+        assert_eq!(back(&host).await["area"]["digest"], from_folder.as_str());
+
+        host.put_area("support", &deployed).await.expect(200);
+        host.terminate().await;
+        std::fs::write(host.areas().join("support.wasm"), &built).expect("written");
+        host.start().await;
+        let told = area(&host).await;
+        assert_eq!((&told["source"], &told["staged"]), (&json!("folder"), &json!([])));
+        assert_eq!(told["previous"]["digest"], digest(&deployed));
+        let history = host.operate(Method::GET, "/areas/support/history").await.expect(200);
+        let live = &history["items"][0];
+        assert_eq!((&live["digest"], &live["stage"]), (&json!(digest(&built)), &json!("live")));
+        assert_eq!(live["size"], built.len());
+        assert!(items(&history["items"])[1..].iter().all(|one| one["stage"] == "retired"));
+        assert_eq!(back(&host).await["area"]["digest"], digest(&deployed));
+        host.restart(&[]).await;
+        assert_eq!(host.live_digest("support").await, Some(digest(&deployed)));
+    }
+
     async fn an_area_that_others_depend_on_is_only_taken_out_by_force(backend) {
         let areas = ["catalog", "evidence", "uploads", "control-room", "ownership", "schedules"];
         let (host, _) = Builder::new(backend).areas(&areas).start_with_owner().await;
@@ -183,6 +212,13 @@ both_backends! {
         let codes: Vec<&Value> = items(&told["findings"]).iter().map(|f| &f["code"]).collect();
         assert_eq!(codes, ["validation_failed", "incompatible_version"], "{told}");
         assert_eq!(told["verdict"], "breaking", "{told}");
+
+        let path = file(&host, &version(1));
+        let output =
+            host.command(&["area", "deploy", path, "--dry-run", "--area", "help"]).output();
+        let text = String::from_utf8(output.expect("the binary starts").stdout).expect("text");
+        assert!(text.contains("refused") && !text.contains("verdict"), "{text}");
+        assert!(text.lines().any(|line| line == "compatibility: safe"), "{text}");
 
         // A component without exports.
         let path = file(&host, b"\0asm\x0d\0\x01\0");

@@ -118,6 +118,27 @@ both_backends! {
         until_ready(&host, 200, "ready").await;
         ada.get("/v1/workspaces/{ws}/notes").await.problem(404, "not_found");
     }
+
+    async fn a_refused_file_that_is_gone_or_older_than_the_live_version_is_no_problem(backend) {
+        let mut host = Builder::new(backend).start().await;
+        host.put_area("support", &version(1)).await.expect(200);
+        let file = host.areas().join("support.wasm");
+        let write = || std::fs::write(&file, "no component").expect("written");
+        host.terminate().await;
+        write();
+        host.start().await;
+        only(&until_ready(&host, 503, "unready").await, &["areas"]);
+        std::fs::remove_file(&file).expect("removed");
+        until_ready(&host, 200, "ready").await;
+
+        write();
+        host.restart(&[]).await;
+        until_ready(&host, 503, "unready").await;
+        host.put_area("support", &version(2)).await.expect(200);
+        until_ready(&host, 200, "ready").await;
+        host.restart(&[]).await;
+        only(&until_ready(&host, 200, "ready").await, &[]);
+    }
 }
 
 /// Runs a statement as an administrator of the database.

@@ -47,7 +47,7 @@ pub(super) async fn history(
     let operators = target.connect(common)?;
     let history = operators.get(&format!("/areas/{name}/history?limit={limit}")).await?;
     if items(&history["items"]).is_empty() {
-        // An area from the folder has no history. The request fails if there is no such area.
+        // The request fails if there is no such area.
         operators.get(&format!("/areas/{name}")).await?;
     }
     let messages = if common.json {

@@ -9,9 +9,9 @@ use super::audit_trail::PendingAuditEntries;
 use super::error::AreaActionError;
 use super::execute::{AreaActionRequest, AreaChange, execute};
 use super::plan::{self, AreaAction, TrialRequest};
-use super::{removed, rows, selection};
+use super::{folder_version, rows, selection};
 use crate::registry::LiveVersionChange;
-use assurance_core::domain::deployment::AuditAction;
+use assurance_core::domain::deployment::{AuditAction, VersionStage};
 use assurance_core::domain::trial::Trial;
 use assurance_store::{TransactionAccess, deployments};
 
@@ -93,7 +93,7 @@ pub async fn remove(
     why: Option<&str>,
     force: bool,
 ) -> Result<LiveVersionChange, AreaActionError> {
-    let from_folder = removed::keep_from_folder(app, who, area).await;
+    let from_folder = folder_version::keep(app, who, area, VersionStage::Withdrawn).await;
     let event = Ok(AreaAction::Remove { from_folder, force });
     match decide(app, who, area, why, event).await? {
         Some(AreaChange::Live(change)) => Ok(change),

@@ -175,7 +175,8 @@ pub enum AreaActionError {
     /// has no target.
     #[error(
         "no version of area {0:?} was live before this one; make one of its history live by its \
-         digest instead: `assurance area activate {0} --digest DIGEST`"
+         digest instead: `assurance area activate {0} --digest DIGEST`, or deploy the former file \
+         again: `assurance area deploy FILE --activate`"
     )]
     NothingBefore(String),
     /// Other areas depend on documents, blobs or events of the area that is to

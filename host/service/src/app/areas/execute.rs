@@ -18,7 +18,7 @@ use super::install::{install, with_writers_ended};
 use super::node_plan::NodeStep;
 use super::plan::{AreaAction, AreaRowsChange, plan, stage_after_trial, stage_on_trial};
 use super::state::DesiredAndRunningArea;
-use super::{load, reconcile, rows, searched};
+use super::{folder_version, load, reconcile, rows, searched};
 use crate::registry::{AreaTargetState, AreaVersion, LiveVersionChange};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
@@ -72,6 +72,10 @@ pub(super) async fn execute(
         return Ok(None);
     }
     let version = prepare(app, &state, event).await?;
+    if let AreaAction::Activate { .. } = event {
+        // A rollback can then make it live again.
+        folder_version::keep(app, decision.who, area, VersionStage::Retired).await;
+    }
     let begun = Instant::now();
     loop {
         match decide_locked(app, decision, version.as_ref()).await {

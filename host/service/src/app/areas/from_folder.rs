@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::super::App;
-use super::super::folder::ComponentInstaller;
+use super::super::folder::{ComponentInstaller, RefusedFile};
 use super::error::AreaActionError;
 use super::follow::catch_up;
 use super::install::install_unnamed;
@@ -34,6 +34,10 @@ impl ComponentInstaller for App {
         let loaded = load::component(self, component).await?;
         publisher.may_publish(&loaded.manifest.name)?;
         Ok(loaded)
+    }
+
+    fn area_of(loaded: &LoadedArea) -> &str {
+        &loaded.manifest.name
     }
 
     async fn install(
@@ -75,8 +79,8 @@ impl ComponentInstaller for App {
         }
     }
 
-    fn note_refused(&self, file: &Path, why: &str) {
-        self.node.note_refused_file(file, why.to_owned());
+    fn note_refused(&self, path: &Path, file: RefusedFile) {
+        self.node.note_refused_file(path, file);
     }
 
     fn note_settled(&self, file: &Path) {

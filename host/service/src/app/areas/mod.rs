@@ -11,7 +11,7 @@
 //! - `actions`, `follow`: operators' decisions; keeps a node on the live versions
 //! - `execute`, `reconcile`: change the rows and this node, or only this node
 //! - `plan`, `node_plan`: decide the changes of rows and of a node; no I/O
-//! - `unloaded`, `checks`, `smoke_test`, `removed`, `searched`, `selection`: single steps
+//! - `unloaded`, `checks`, `smoke_test`, `folder_version`, `searched`, `selection`: single steps
 //! - `install`: changes the registry
 //! - `load`, `rows`: read versions and rows
 //! - `compiled`, `audit_trail`, `node`, `state`, `verdict`, `error`, `trust`: parts
@@ -27,6 +27,7 @@ mod deploy;
 mod dry_run;
 mod error;
 mod execute;
+mod folder_version;
 mod follow;
 mod from_folder;
 mod install;
@@ -36,7 +37,6 @@ mod node_plan;
 mod overview;
 mod plan;
 mod reconcile;
-mod removed;
 mod rows;
 mod searched;
 mod selection;

@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::super::claimed_keys::ClaimedKeys;
+use super::super::folder::RefusedFile;
 use super::node_plan::NodeStep;
 use super::staleness_guard::{ServingBlocked, StalenessGuard};
 use super::state::{AreaRevisions, DesiredArea, DesiredAreas, RunningArea};
@@ -31,6 +32,8 @@ pub struct LocalNode {
     /// Host name of this machine.
     pub(in crate::app) host: String,
     warm_versions: usize,
+    /// Whether the component folder is scanned for changed files while the node serves.
+    watches_folder: bool,
     pub(super) staleness: StalenessGuard,
     /// Rows of areas that tasks apply to this node.
     pub(super) applying: ClaimedKeys<AreaRevisions>,
@@ -44,8 +47,8 @@ struct LocalNodeState {
     /// Areas that run from the folder, with the time at which the file was written.
     files: BTreeMap<String, Timestamp>,
     failures: BTreeMap<String, VersionLoadFailure>,
-    /// Components of the folder that were refused, with the reason.
-    refused_files: BTreeMap<PathBuf, String>,
+    /// Components of the folder that were refused.
+    refused_files: BTreeMap<PathBuf, RefusedFile>,
     /// Load failures of versions on trial, by area.
     trial_failures: BTreeMap<String, VersionLoadFailure>,
     /// Versions of all areas that are kept in memory for a fast rollback; the last used one is at
@@ -79,6 +82,7 @@ impl LocalNode {
             id: Uuid::new_v4(),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             warm_versions: areas.warm_versions as usize,
+            watches_folder: areas.watch,
             staleness: StalenessGuard::new(Duration::from_millis(u64::from(areas.max_stale_ms))),
             applying: ClaimedKeys::default(),
             known: Mutex::default(),
@@ -135,17 +139,35 @@ impl LocalNode {
         let known = self.known.lock();
         let versions = known.failures.iter().map(|(area, why)| format!("{area}: {}", why.why));
         let files = known.refused_files.iter();
-        versions.chain(files.map(|(file, why)| format!("{}: {why}", file.display()))).collect()
+        let files = files.map(|(path, file)| format!("{}: {}", path.display(), file.why));
+        versions.chain(files).collect()
     }
 
     /// Records that a component of the folder was refused.
-    pub(super) fn note_refused_file(&self, file: &Path, why: String) {
-        self.known.lock().refused_files.insert(file.to_path_buf(), why);
+    pub(super) fn note_refused_file(&self, path: &Path, file: RefusedFile) {
+        self.known.lock().refused_files.insert(path.to_path_buf(), file);
     }
 
     /// Deletes the refusal of a component that was installed or deleted.
     pub(super) fn forget_refused_file(&self, file: &Path) {
         self.known.lock().refused_files.remove(file);
+    }
+
+    /// Deletes the refusals of files that do not matter any more: files that were deleted, and
+    /// files that are older than the last decision about their area, which this node would not use.
+    /// A scan of a watched folder finds the deleted files itself.
+    pub(super) fn forget_unused_files(&self, desired: &DesiredAreas) {
+        let mut unused = self.known.lock().refused_files.clone();
+        unused.retain(|path, file| {
+            let row = desired.get(&file.area).and_then(|area| area.pointer.as_ref());
+            row.is_some_and(|row| row.changed_at >= file.stamp.written_at())
+                || !self.watches_folder && path.try_exists().is_ok_and(|exists| !exists)
+        });
+        // A scan may have refused a newer file meanwhile.
+        let is_used = |path: &PathBuf, file: &mut RefusedFile| {
+            unused.get(path).is_none_or(|unused| unused.stamp != file.stamp)
+        };
+        self.known.lock().refused_files.retain(is_used);
     }
 
     /// Deletes load failures of versions that no row names, and of versions that run now. Unblocks

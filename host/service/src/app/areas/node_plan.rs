@@ -42,7 +42,7 @@ fn is_behind(row: &LivePointer, running: &RunningArea) -> bool {
         Some(digest) => running.serves(digest),
         None => running.digest.is_none(),
     };
-    let is_newer_file = running.file_written_at.is_some_and(|at| at > row.changed_at);
+    let is_newer_file = running.newer_file(Some(row)).is_some();
     let has_failed = row.digest.is_some() && running.failed == row.digest;
     !is_met && !is_newer_file && !has_failed
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::super::App;
 use super::error::AreaActionError;
 use super::state::DesiredArea;
-use super::{rows, selection};
+use super::{folder_version, rows, selection};
 use crate::registry::{AreaVersion, VersionOnTrial};
 use assurance_core::domain::deployment::{
     AuditEntry, LivePointer, NodeAreaReport, NodeVersionState, StoredVersion, VersionStage,
 };
-use assurance_core::domain::trial::Trial;
+use assurance_core::domain::trial::{Trial, TrialState};
 use assurance_store::nodes::LiveNode;
 use assurance_store::{self as store, audit, deployments, nodes};
 
@@ -29,7 +29,10 @@ pub struct AreaOverview {
     pub pointer: Option<LivePointer>,
     /// Version that a rollback makes live.
     pub previous: Option<StoredVersion>,
-    /// The area's running trial, or its last one; `None` if there was none.
+    /// Digest of `previous`.
+    rollback_target: Option<String>,
+    /// The area's running trial, or its last one; `None` if there was none, or
+    /// its version became live and is not live any more.
     pub trial: Option<Trial>,
     /// Version on trial on this node, with its statistics.
     pub on_trial: Option<Arc<VersionOnTrial>>,
@@ -61,9 +64,12 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, AreaOverview>, store
         area.running = version.is_loaded().then(|| Arc::clone(version));
         area.on_trial = snapshot.trial(&version.manifest.name).cloned();
     }
-    for (name, DesiredArea { pointer, trial }) in desired {
+    for (name, desired) in desired {
+        let running = app.node.running(&snapshot, &name);
         let area = areas.entry(name).or_default();
-        (area.pointer, area.trial) = (pointer, trial);
+        area.rollback_target = desired.rollback_target(&running).map(str::to_owned);
+        area.trial = last_trial(&desired).cloned();
+        area.pointer = desired.pointer;
     }
     for version in versions {
         areas.entry(version.area.clone()).or_default().take(version);
@@ -75,6 +81,15 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, AreaOverview>, store
         area.expect_of(name, &alive);
     }
     Ok(areas)
+}
+
+/// Returns the area's running trial, or its last one, unless that ended because
+/// its version became live, and the version is not live any more.
+fn last_trial(desired: &DesiredArea) -> Option<&Trial> {
+    let is_past = |trial: &Trial| {
+        trial.state == TrialState::Promoted && desired.live() != Some(trial.digest.as_str())
+    };
+    desired.trial.as_ref().filter(|trial| !is_past(trial))
 }
 
 impl AreaOverview {
@@ -101,17 +116,19 @@ impl AreaOverview {
     }
 
     fn take(&mut self, version: StoredVersion) {
-        let previous = self.pointer.as_ref().and_then(|pointer| pointer.previous.as_ref());
-        if previous == Some(&version.digest) {
+        use VersionStage::{Live, Retired, Withdrawn};
+        if self.rollback_target.as_ref() == Some(&version.digest) {
             self.previous = Some(version);
-        } else if version.stage != VersionStage::Live {
+        } else if !matches!(version.stage, Live | Retired | Withdrawn) {
             self.staged.push(version);
         }
     }
 }
 
-/// Returns at most `limit` versions of an area whose number is less than
-/// `before`, newest first.
+/// Returns at most `limit` stored versions of an area whose number is less than
+/// `before`, newest first. If this node serves a version from its folder
+/// instead of the version in the area's row, that version is shown as live, on
+/// the first page also if it is not stored, and the row's version as retired.
 ///
 /// # Errors
 /// The database is unavailable.
@@ -121,8 +138,29 @@ pub async fn history(
     before: i64,
     limit: u32,
 ) -> Result<Vec<StoredVersion>, store::Error> {
-    rows::read(app, async |connection| deployments::history(connection, area, before, limit).await)
-        .await
+    let stored = rows::read(app, async |connection| {
+        deployments::history(connection, area, before, limit).await
+    });
+    let mut versions = stored.await?;
+    let state = rows::area(app, area).await?;
+    let Some(file) = state.running.newer_file(state.desired.pointer.as_ref()) else {
+        return Ok(versions);
+    };
+    for version in &mut versions {
+        if version.digest == file {
+            version.stage = VersionStage::Live;
+        } else if version.stage == VersionStage::Live {
+            version.stage = VersionStage::Retired;
+        }
+    }
+    if before == i64::MAX && rows::find(app, area, file).await?.is_none() {
+        // The cursor of a page that ends with it begins the next page with the newest row.
+        let number = versions.first().map_or(1, |newest| newest.number + 1);
+        if let Some(version) = folder_version::unstored(app, area, number).await {
+            versions.insert(0, version);
+        }
+    }
+    Ok(versions)
 }
 
 /// Returns a version's manifest as JSON; without `named`, that of the version

@@ -49,8 +49,8 @@ pub(super) enum AreaAction<'a> {
     /// Make a version live that was live before.
     RollBack {
         to: String,
-        /// Whether to refuse the rollback unless `to` is still the version that was live before the
-        /// current one.
+        /// Whether to refuse the rollback unless `to` is still the version that a rollback without
+        /// a target makes live.
         last: bool,
     },
     /// Remove the area.
@@ -150,16 +150,17 @@ pub(super) fn activation<'a>(
 }
 
 /// Returns the action for a rollback without a target: the end of the canary, or else a rollback to
-/// the version that was live before.
+/// the version that was live before. If a newer file runs instead of the version in the area's row,
+/// that is the row's version.
 pub(super) fn rollback(
     state: &DesiredAndRunningArea,
 ) -> Result<AreaAction<'static>, AreaActionError> {
     if let Some(canary) = state.desired.canary() {
         return Ok(AreaAction::EndTrial { trial: canary.clone(), end: TrialState::Stopped });
     }
-    let previous = state.desired.previous().map(str::to_owned);
+    let target = state.desired.rollback_target(&state.running).map(str::to_owned);
     let nothing = || AreaActionError::NothingBefore(state.area.clone());
-    Ok(AreaAction::RollBack { to: previous.ok_or_else(nothing)?, last: true })
+    Ok(AreaAction::RollBack { to: target.ok_or_else(nothing)?, last: true })
 }
 
 /// Returns the action that ends the area's running trial.
@@ -177,7 +178,9 @@ pub(super) fn plan(
 ) -> Result<Option<AreaRowsChange>, AreaActionError> {
     match event {
         AreaAction::Activate { digest, on_trial, .. } => activate(state, digest, *on_trial),
-        AreaAction::RollBack { to, last: true } if state.desired.previous() != Some(to) => {
+        AreaAction::RollBack { to, last: true }
+            if state.desired.rollback_target(&state.running) != Some(to) =>
+        {
             Err(state.overtaken())
         }
         AreaAction::RollBack { to, .. } => {

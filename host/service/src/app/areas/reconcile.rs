@@ -29,6 +29,7 @@ const QUICK: Duration = Duration::from_millis(250);
 pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
     let live = app.registry.snapshot();
     app.node.forget_resolved(&live, desired);
+    app.node.forget_unused_files(desired);
     let tried = live.trials().map(|on_trial| &on_trial.trial.area);
     let names: BTreeSet<&String> = desired.keys().chain(tried).collect();
     let changes = names.into_iter().filter_map(|name| {

@@ -90,7 +90,8 @@ pub(super) async fn rollback_target(
 ) -> Result<String, AreaActionError> {
     let area = &state.area;
     let digest = digest_of(app, area, named).await?;
-    if state.desired.live() == Some(&digest) {
+    let is_overridden = state.desired.overridden(&state.running).is_some();
+    if state.desired.live() == Some(&digest) && !is_overridden {
         return Err(AreaActionError::AlreadyLive { area: area.clone(), digest });
     }
     let was_live = rows::version(app, area, &digest).await?.live_at.is_some();

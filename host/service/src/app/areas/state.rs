@@ -68,9 +68,21 @@ impl DesiredArea {
         self.pointer.as_ref()?.digest.as_deref()
     }
 
-    /// Returns the digest of the version that a rollback makes live.
+    /// Returns the digest of the version that was live before the one in the area's row.
     pub(super) fn previous(&self) -> Option<&str> {
         self.pointer.as_ref()?.previous.as_deref()
+    }
+
+    /// Returns the digest of the version in the area's row, if the node serves a newer file
+    /// instead of it.
+    pub(super) fn overridden(&self, running: &RunningArea) -> Option<&str> {
+        let file = running.newer_file(self.pointer.as_ref())?;
+        self.live().filter(|live| *live != file)
+    }
+
+    /// Returns the digest of the version that a rollback at the node makes live.
+    pub(super) fn rollback_target(&self, running: &RunningArea) -> Option<&str> {
+        self.overridden(running).or(self.previous())
     }
 
     /// Returns the area's trial if it is running.
@@ -89,6 +101,14 @@ impl RunningArea {
     /// this digest.
     pub(super) fn serves(&self, digest: &str) -> bool {
         self.loaded && self.digest.as_deref() == Some(digest)
+    }
+
+    /// Returns the digest of the version that this node serves from a file; `None` if there is no
+    /// file, or the area's row was changed after the file.
+    pub(super) fn newer_file(&self, row: Option<&LivePointer>) -> Option<&str> {
+        let written_at = self.file_written_at?;
+        let is_newer = row.is_none_or(|row| written_at > row.changed_at);
+        self.digest.as_deref().filter(|_| is_newer)
     }
 }
 

@@ -16,7 +16,7 @@ use assurance_core::domain::time::Timestamp;
 /// Identity, size and change time of a component file, with the change time of its signature. If
 /// two stamps are equal, the file did not change between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct FileStamp {
+pub struct FileStamp {
     inode: u64,
     bytes: u64,
     /// Time of the last change of content or name, in nanoseconds since 1970. Copying a file does
@@ -39,7 +39,7 @@ impl FileStamp {
     }
 
     /// Returns the time of the last change of the component file.
-    pub(super) fn written_at(self) -> Timestamp {
+    pub(in crate::app) fn written_at(self) -> Timestamp {
         Timestamp(i64::try_from(self.changed_ns / 1_000).unwrap_or(i64::MAX))
     }
 }

@@ -21,8 +21,8 @@ use futures::future::join_all;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-pub use self::files::signature_of;
-use self::files::{FileContent, FileStamp, components, read, watcher};
+use self::files::{FileContent, components, read, watcher};
+pub use self::files::{FileStamp, signature_of};
 use super::App;
 use assurance_core::domain::time::Timestamp;
 
@@ -50,6 +50,18 @@ pub(super) async fn component_of(folder: &Path, digest: &str) -> Option<(Bytes, 
     None
 }
 
+/// A component file that was refused.
+#[derive(Clone, Debug)]
+pub struct RefusedFile {
+    /// Name of the component's area; if the component cannot be loaded, of the area that the file
+    /// is named after.
+    pub area: String,
+    /// Stamp of the file when it was refused.
+    pub stamp: FileStamp,
+    /// Reason why the component was refused.
+    pub why: String,
+}
+
 /// Loads, installs and removes the components of a folder; tests replace the [`App`].
 pub trait ComponentInstaller: Send + Sync {
     /// A component that was compiled and checked, ready to be installed.
@@ -64,6 +76,9 @@ pub trait ComponentInstaller: Send + Sync {
         signature: Option<Vec<u8>>,
     ) -> impl Future<Output = Result<Self::LoadedComponent, Self::Error>> + Send;
 
+    /// Returns the name of a loaded component's area.
+    fn area_of(loaded: &Self::LoadedComponent) -> &str;
+
     /// Makes the component live, unless the live version is newer than the file. Returns the area's
     /// name.
     fn install(
@@ -76,7 +91,7 @@ pub trait ComponentInstaller: Send + Sync {
     fn is_temporary(error: &Self::Error) -> bool;
 
     /// Records that a component file was refused, for the health check.
-    fn note_refused(&self, file: &Path, why: &str);
+    fn note_refused(&self, path: &Path, file: RefusedFile);
 
     /// Records that a component file was installed or deleted, so that no earlier refusal counts.
     fn note_settled(&self, file: &Path);
@@ -203,8 +218,12 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
         stamp: FileStamp,
         loaded: Result<H::LoadedComponent, H::Error>,
     ) {
+        let mut area = area_named_by(path);
         let installed = match loaded {
-            Ok(loaded) => self.host.install(loaded, stamp.written_at()).await,
+            Ok(loaded) => {
+                H::area_of(&loaded).clone_into(&mut area);
+                self.host.install(loaded, stamp.written_at()).await
+            }
             Err(error) => Err(error),
         };
         let refused = match installed {
@@ -214,9 +233,9 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
         if let Some(file) = self.files.get_mut(path).filter(|_| H::is_temporary(&refused)) {
             file.handled = false;
         }
-        let (file, refused) = (path.display(), refused.to_string());
-        tracing::error!(%file, error = refused, "component refused; nothing changed");
-        self.host.note_refused(path, &refused);
+        let (file, why) = (path.display(), refused.to_string());
+        tracing::error!(%file, error = why, "component refused; nothing changed");
+        self.host.note_refused(path, RefusedFile { area, stamp, why });
     }
 
     async fn installed(&mut self, path: &Path, area: String) {
@@ -290,4 +309,10 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
         let file = KnownFile { stamp, handled, area, missing_since: None };
         self.files.insert(path.to_path_buf(), file);
     }
+}
+
+/// Returns the name of the area that a component file is named after: `control_room` for
+/// `control-room.wasm`.
+fn area_named_by(file: &Path) -> String {
+    file.file_stem().unwrap_or_default().to_string_lossy().replace('-', "_")
 }

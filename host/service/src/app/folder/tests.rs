@@ -46,6 +46,10 @@ impl ComponentInstaller for Log {
         if text.starts_with("bad") { Err("it is bad") } else { Ok(text) }
     }
 
+    fn area_of(text: &String) -> &str {
+        text.split(' ').next().unwrap_or_default()
+    }
+
     async fn install(&self, text: String, _: Timestamp) -> Result<String, &'static str> {
         let attempts = self.0.lock().len();
         if text.starts_with("later") && attempts < 3 {
@@ -54,14 +58,14 @@ impl ComponentInstaller for Log {
         if text.starts_with("never") {
             return Err("its route is taken");
         }
-        Ok(text.split(' ').next().unwrap_or_default().to_owned())
+        Ok(Self::area_of(&text).to_owned())
     }
 
     fn is_temporary(error: &&'static str) -> bool {
         error.ends_with("unavailable")
     }
 
-    fn note_refused(&self, _: &Path, _: &str) {}
+    fn note_refused(&self, _: &Path, _: RefusedFile) {}
 
     fn note_settled(&self, _: &Path) {}
 

@@ -1,6 +1,7 @@
 //! Tests of decisions about areas with a real store: the error texts for operators, and the
 //! resulting state of the rows and of this node.
 
+mod files;
 mod fleet;
 mod searched;
 mod tables;

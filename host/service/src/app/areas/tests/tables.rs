@@ -127,6 +127,19 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
 }
 
 #[test]
+fn a_rollback_of_a_newer_file_leads_to_the_version_in_the_row() {
+    let back = |digest, written_at| {
+        let file_written_at = Some(Timestamp(written_at));
+        let running = RunningArea { file_written_at, ..runs(digest) };
+        let state = state(rows(Some("a"), Some("b")), running);
+        outcome(&state, rollback(&state))
+    };
+    assert_eq!(back("f", 11), "live a, withdrawn");
+    assert_eq!(back("f", 10), "live b, withdrawn", "the file is not used");
+    assert_eq!(back("a", 11), "live b, withdrawn", "the row has the version of the file");
+}
+
+#[test]
 fn a_decision_about_a_state_that_has_changed_is_refused() {
     let live = || rows(Some("a"), Some("b"));
     let canary = state(with_trial(live(), trial("c", TrialMode::Canary)), runs("a"));
