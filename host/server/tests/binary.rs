@@ -4,7 +4,8 @@
 //! end-to-end tests in `tests/` execute it.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn assurance(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_assurance")).args(arguments).output().expect("an exit")
@@ -64,4 +65,37 @@ fn values_that_only_their_use_can_check_are_checked_before_the_start() {
         let errors = refused_configuration(text);
         assert!(errors.contains(key), "{text}: {errors}");
     }
+}
+
+/// Returns the limits of the process's open files, soft and hard (proc(5)).
+#[cfg(target_os = "linux")]
+fn open_file_limits(pid: u32) -> Option<(String, String)> {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut values = files.split_whitespace().map(str::to_owned);
+    Some((values.next()?, values.next()?))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_host_opens_as_many_files_as_the_hard_limit_allows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let serve = "ulimit -S -n 256 && exec \"$0\" serve --data-dir \"$1\" \
+                 --listen 127.0.0.1:0 --operators-listen 127.0.0.1:0";
+    let mut host = Command::new("sh");
+    host.args(["-c", serve, env!("CARGO_BIN_EXE_assurance")]).arg(folder.path());
+    let mut host = host.stderr(Stdio::null()).stdout(Stdio::null()).spawn().expect("a process");
+    let begun = Instant::now();
+    let limits = loop {
+        let limits = open_file_limits(host.id());
+        let raised = limits.as_ref().is_some_and(|(soft, hard)| soft != "256" && soft == hard);
+        if raised || begun.elapsed() > Duration::from_secs(30) {
+            break limits;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    host.kill().expect("it runs");
+    host.wait().expect("an end");
+    let (soft, hard) = limits.expect("limits");
+    assert_eq!(soft, hard);
 }

@@ -5,6 +5,7 @@
 
 mod listeners;
 mod lock;
+mod open_files;
 mod reload;
 mod series;
 mod stop;
@@ -103,6 +104,7 @@ struct RunningService {
 
 impl RunningService {
     async fn start(config: Config, hooks: Hooks, hangups: Signal) -> anyhow::Result<Self> {
+        open_files::raise_limit(&config);
         let lock = DatabaseLock::take(&config)?;
         let metrics = Metrics::install()?;
         let token = open::operators_token(&config.operators_token_file())?;
