@@ -123,6 +123,20 @@ impl Store {
         Self::open_with(settings, MigrationPolicy::Empty).await
     }
 
+    /// Checks the form of a database URL as opening the database does, without
+    /// connecting. The scheme must be SQLite's or PostgreSQL's.
+    ///
+    /// # Errors
+    /// The driver's reason, which names no user and no password.
+    pub fn check_url(url: &str) -> Result<(), String> {
+        let parsed = if url.starts_with("sqlite:") {
+            SqliteConnectOptions::from_str(url).map(drop)
+        } else {
+            PgConnectOptions::from_str(url).map(drop)
+        };
+        parsed.map_err(|error| innermost_cause(&error))
+    }
+
     async fn open_with(settings: &Settings, scope: MigrationPolicy) -> Result<Self, Error> {
         let timeout = Duration::from_millis(settings.acquire_timeout_ms);
         let databases = if settings.url.starts_with("sqlite:") {
@@ -154,6 +168,10 @@ impl Store {
             stored_bytes: StoredBytesByWorkspace::default(),
         })))
     }
+}
+
+fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    error.source().map_or_else(|| error.to_string(), innermost_cause)
 }
 
 /// Creates the permits to hold connections while an area's code runs: first

@@ -14,6 +14,8 @@
 //! by a low-priority call can later serve other requests, so it must not depend
 //! on that call's thread.
 
+#[cfg(test)]
+mod tests;
 mod time_limit;
 
 use std::ops::{Deref, DerefMut};
@@ -44,7 +46,8 @@ const DROPPED: &str = "assurance_database_connections_dropped_total";
 /// the service has a defect.
 const LEFT_OPEN: &str = "assurance_database_transactions_left_open_total";
 
-/// Metric: how long callers waited because all connections were lent.
+/// Metric: how long callers waited because all connections were lent, and how
+/// long those waited that got none in time.
 const WAIT_SECONDS: &str = "assurance_database_connection_wait_seconds";
 /// Metric: callers that got no connection within the time limit.
 const TIMEOUTS: &str = "assurance_database_connection_timeouts_total";
@@ -212,9 +215,10 @@ impl<C: DatabaseSession> Pool<C> {
         &self,
         work: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, sqlx::Error> {
-        let timeout = self.0.limits.timeout;
+        let (timeout, begun) = (self.0.limits.timeout, Instant::now());
         tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
             counter!(TIMEOUTS).increment(1);
+            histogram!(WAIT_SECONDS).record(begun.elapsed().as_secs_f64());
             Err(sqlx::Error::PoolTimedOut)
         })
     }
@@ -398,97 +402,5 @@ impl<C: DatabaseSession> Deref for PooledConnection<C> {
 impl<C: DatabaseSession> DerefMut for PooledConnection<C> {
     fn deref_mut(&mut self) -> &mut C {
         self.connection.as_mut().expect("a borrowed connection is present until it is dropped")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use sqlx::Executor as _;
-
-    use crate::connection::{Connection, on};
-    use crate::testing::{execute, fresh};
-    use crate::{Backend, Store};
-
-    use super::*;
-
-    async fn server_of(connection: &mut Connection) -> i32 {
-        on!(connection, c => {
-            sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut *c).await.unwrap()
-        })
-    }
-
-    /// Begins a statement on a connection and drops it before the end.
-    async fn abandon(store: &Store, statement: &'static str) {
-        let mut connection = store.reader().await.unwrap();
-        let running = async {
-            on!(connection, c => { c.execute(statement).await.unwrap(); });
-        };
-        let left = tokio::time::timeout(Duration::from_millis(50), running).await;
-        assert!(left.is_err(), "it runs on");
-    }
-
-    #[tokio::test]
-    async fn an_abandoned_statement_costs_its_own_connection_only() {
-        let Some(fresh) = fresh(Backend::Postgres).await else { return };
-        let store = &fresh.store;
-        let mut kept = store.reader().await.unwrap();
-        let server = server_of(&mut kept).await;
-        abandon(store, "SELECT pg_sleep(30)").await;
-        kept.release();
-        tokio::time::sleep(PATIENCE * 3 / 2).await;
-        let mut again = store.reader().await.unwrap();
-        assert_eq!(server_of(&mut again).await, server);
-    }
-
-    /// Changes a setting of the test's database, for sessions from then on.
-    async fn alter_database(operator: &mut Connection, change: &str) {
-        let alter = format!(
-            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {change}', current_database()); END $$"
-        );
-        execute(operator, &alter).await;
-    }
-
-    async fn write(connection: &mut Connection) -> Result<(), sqlx::Error> {
-        on!(connection, c => c.execute("DELETE FROM idempotency").await.map(drop))
-    }
-
-    #[tokio::test]
-    async fn sessions_of_a_read_only_phase_are_not_reused_after_it() {
-        let Some(fresh) = fresh(Backend::Postgres).await else { return };
-        let store = &fresh.store;
-        let mut operator = store.reader().await.unwrap();
-        alter_database(&mut operator, "SET default_transaction_read_only = on").await;
-        let (idle, borrowed) = (store.reader().await.unwrap(), store.reader().await.unwrap());
-        let mut failing = store.reader().await.unwrap();
-        idle.release();
-        write(&mut failing).await.expect_err("the session is read-only");
-        alter_database(&mut operator, "RESET default_transaction_read_only").await;
-        drop(failing);
-        tokio::time::sleep(PATIENCE).await;
-        borrowed.release();
-        let mut renewed = Vec::new();
-        for _ in 0..3 {
-            let mut connection = store.reader().await.unwrap();
-            write(&mut connection).await.expect("a session that was opened after the phase");
-            renewed.push(connection);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_connection_outlives_the_runtime_it_was_first_asked_for_in() {
-        let Some(fresh) = fresh(Backend::Postgres).await else { return };
-        let store = fresh.store.clone();
-        let opened = std::thread::spawn(move || {
-            let low = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            low.block_on(async {
-                let mut connection = store.reader().await.unwrap();
-                let server = server_of(&mut connection).await;
-                connection.release();
-                server
-            })
-        });
-        let server = tokio::task::spawn_blocking(|| opened.join().unwrap()).await.unwrap();
-        let mut connection = fresh.store.reader().await.unwrap();
-        assert_eq!(server_of(&mut connection).await, server);
     }
 }

@@ -189,6 +189,12 @@ fn merge(into: &mut Map<String, Json>, from: Map<String, Json>) {
     }
 }
 
+/// Beginnings of parsers' messages that lack the fix, each with the fix.
+const FIXES: [(&str, &str); 2] = [
+    ("invalid socket address", "write an address and a port, like 127.0.0.1:8080"),
+    ("UUID parsing failed", "write the id of a workspace, not its slug"),
+];
+
 /// Returns the error of a configuration key that does not exist, or whose value
 /// cannot be deserialized.
 fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> ConfigKeyError {
@@ -197,6 +203,9 @@ fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> Confi
             key = format!("{key}.{field}");
         }
         problem = format!("there is no such key; known here: {known}");
+    }
+    if let Some((_, fix)) = FIXES.iter().find(|(message, _)| problem.starts_with(message)) {
+        problem = format!("{problem}; {fix}");
     }
     refusal(key, problem, layers)
 }

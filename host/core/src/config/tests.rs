@@ -76,7 +76,17 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("session.cache_ms = 5000", "key session.cache_ms: is more than 1000"),
         ("log.format = 'xml'", "key log.format: "),
         ("log.filter = 'a=b=c'", "key log.filter: "),
-        ("api.listen = 'here'", "key api.listen: "),
+        ("api.listen = 'here'", "syntax; write an address and a port, like 127.0.0.1:8080 (set"),
+        ("budgets.workspaces.first.max_concurrent = 1", "key budgets.workspaces.first: UUID"),
+        ("budgets.workspaces.first.max_concurrent = 1", "; write the id of a workspace, not its"),
+        (
+            "api.listen = '0.0.0.0:9'\noperators.listen = '127.0.0.1:9'",
+            "key operators.listen: is 127.0.0.1:9, and api.listen (0.0.0.0:9) has the same port",
+        ),
+        (
+            "api.listen = '127.0.0.1:9'\noperators = { listen = '[::]:9', allow_http = true }",
+            "key operators.listen: is [::]:9, and api.listen",
+        ),
         ("api.base_url = 'https://x/y'", "key api.base_url: "),
         ("api.trusted_proxies = ['x']", "key api.trusted_proxies[0]: "),
         ("api.cors_origins = ['*']", "key api.cors_origins[0]: is \"*\", and requests with"),
@@ -110,6 +120,13 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ),
         ("jobs.lease_ms = 9000", "key jobs.lease_ms: "),
         ("areas.grants.x = ['sockets']", "key areas.grants.x"),
+        (
+            "areas.grants.control-room = ['log']",
+            "key areas.grants.control-room: is not the name of an area, which has only lower-case",
+        ),
+        ("areas.limits.control-room = {}", "key areas.limits.control-room: is not the name"),
+        ("areas.settings.'*' = {}", "key areas.settings.*: is not the name"),
+        ("budgets.areas.Notes = {}", "key budgets.areas.Notes: is not the name"),
         ("passwords.memory_kib = 1", "key passwords.memory_kib: "),
         ("passwords.parallelism = 536870912", "key passwords.parallelism: must be 1 to 64"),
         ("areas.limits.x.max_documents = 0", "key areas.limits.x.max_documents: "),
@@ -130,6 +147,16 @@ fn a_wrong_key_is_named_with_the_way_out() {
         assert!(refusal.contains(told), "{text}: {refusal}");
     }
     assert!(refusal("= nonsense").starts_with("the configuration cannot be read"));
+}
+
+#[test]
+fn listeners_share_a_port_on_addresses_that_differ() {
+    for (api, operators) in
+        [("127.0.0.2:9", "127.0.0.1:9"), ("0.0.0.0:9", "[::1]:9"), ("0.0.0.0:0", "127.0.0.1:0")]
+    {
+        let text = format!("api.listen = '{api}'\noperators.listen = '{operators}'");
+        assert!(load_text(&text).is_ok(), "{text}");
+    }
 }
 
 #[test]

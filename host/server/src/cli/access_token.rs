@@ -1,17 +1,21 @@
 //! `assurance access-token …`.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
+use super::CommonOptions;
+use super::table::{self, items, minute, text};
 use super::workspace::WorkspaceArgs;
-use super::{CommonOptions, output};
 use assurance_core::domain::id::{AccessTokenId, WorkspaceId};
 use assurance_core::domain::people::AccessToken;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
 use assurance_identity::{IdentityService, IssuedAccessToken, NewAccessToken};
 use assurance_service::open::open;
+use assurance_store::{Store, users};
 
 /// Number of access tokens that one query reads.
 const PAGE: u32 = 1_000;
@@ -70,7 +74,10 @@ impl Command {
             }
             Self::List(workspace) => {
                 let tokens = list(identity, workspace.find(identity).await?.id).await?;
-                output::line(serde_json::to_string_pretty(&json!({ "access_tokens": tokens }))?);
+                let makers = makers(&opened.store, &tokens).await?;
+                let all: Vec<Json> = tokens.iter().map(shown).collect();
+                let all = json!({ "access_tokens": all });
+                common.print_answer(&all, |all| print_tokens(all, &makers));
             }
             Self::Revoke { workspace, id } => {
                 let workspace = workspace.find(identity).await?;
@@ -99,16 +106,50 @@ impl AccessTokenCreateArgs {
     }
 }
 
-async fn list(identity: &IdentityService, workspace: WorkspaceId) -> anyhow::Result<Vec<Json>> {
+async fn list(
+    identity: &IdentityService,
+    workspace: WorkspaceId,
+) -> anyhow::Result<Vec<AccessToken>> {
     let (mut tokens, mut cursor) = (Vec::new(), None);
     loop {
         let page = identity.access_tokens_of(workspace, cursor.as_deref(), PAGE).await?;
-        tokens.extend(page.0.iter().map(shown));
+        tokens.extend(page.0);
         cursor = page.1;
         if cursor.is_none() {
             return Ok(tokens);
         }
     }
+}
+
+/// Returns the email address of each token's maker, by user id. The maker may
+/// have left the workspace.
+async fn makers(store: &Store, tokens: &[AccessToken]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut makers = BTreeMap::new();
+    for token in tokens {
+        let id = token.user.to_string();
+        if !makers.contains_key(&id) {
+            let user = store.read(async |c| users::find(c, token.user).await).await?;
+            makers.extend(user.map(|user| (id, user.email)));
+        }
+    }
+    Ok(makers)
+}
+
+fn print_tokens(all: &Json, makers: &BTreeMap<String, String>) {
+    let row = |token: &Json| {
+        let maker = text(&token["user_id"]);
+        vec![
+            text(&token["name"]),
+            text(&token["role"]),
+            makers.get(&maker).cloned().unwrap_or(maker),
+            minute(&token["created_at"]),
+            minute(&token["expires_at"]),
+            minute(&token["last_used_at"]),
+            text(&token["id"]),
+        ]
+    };
+    let rows = items(&all["access_tokens"]).iter().map(row).collect();
+    table::print(&["NAME", "ROLE", "USER", "CREATED", "EXPIRES", "USED", "ID"], rows);
 }
 
 fn shown(token: &AccessToken) -> Json {

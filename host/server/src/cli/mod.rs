@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use assurance_core::config::{Config, ConfigSources, FlagOverrides};
+use assurance_store::Store;
 
 /// The Workspace Assurance Service.
 #[derive(Debug, Parser)]
@@ -65,7 +66,9 @@ impl CommonOptions {
 
     /// Loads the configuration; the command's flags override it.
     fn load_with(&self, flags: FlagOverrides) -> anyhow::Result<Config> {
-        Ok(Config::load(&self.source(flags))?)
+        let config = Config::load(&self.source(flags))?;
+        check_database_url(&config)?;
+        Ok(config)
     }
 
     fn source(&self, flags: FlagOverrides) -> ConfigSources {
@@ -74,6 +77,18 @@ impl CommonOptions {
             .set("database.url", self.database_url.as_ref());
         ConfigSources { file: self.config.clone(), flags, ..ConfigSources::default() }
     }
+}
+
+/// Checks the form of the database URL. Loading the configuration does not,
+/// because only the store has the drivers.
+fn check_database_url(config: &Config) -> anyhow::Result<()> {
+    Store::check_url(&config.database_url()).map_err(|reason| {
+        anyhow::anyhow!(
+            "configuration key database.url: {reason}; write sqlite://PATH or \
+             postgres://USER:PASSWORD@HOST/NAME, with special characters in user and password \
+             percent-encoded, such as # as %23"
+        )
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -144,7 +159,7 @@ pub fn main() -> ExitCode {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    output::note(format_args!("{error:#}"));
+    output::note(output::with_causes(error));
     match error.downcast_ref::<IncomparableInput>() {
         Some(IncomparableInput) => ExitCode::from(2),
         None => ExitCode::FAILURE,
@@ -189,6 +204,25 @@ mod tests {
     #[test]
     fn the_arguments_are_well_defined() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_database_url_that_its_driver_refuses_is_refused_without_its_password() {
+        for (url, reason) in [
+            ("postgres://u:hush#w/d@h/n", "invalid port number"),
+            ("postgres://u:hush@h/n?sslmode=maybe", "unknown value \"maybe\" for `ssl_mode`"),
+            ("postgres://u:hush%ff@h/n", "invalid utf-8"),
+            ("sqlite://x?mode=maybe", "unknown value \"maybe\" for `mode`"),
+        ] {
+            let database_url = Some(url.to_owned());
+            let common =
+                super::CommonOptions { config: None, data_dir: None, database_url, json: false };
+            let refusal = common.load().expect_err(url).to_string();
+            let expected = format!("configuration key database.url: {reason}");
+            assert!(refusal.starts_with(&expected), "{url}: {refusal}");
+            assert!(refusal.contains("percent-encoded"), "{url}: {refusal}");
+            assert!(!refusal.contains("hush"), "{url}: {refusal}");
+        }
     }
 
     #[test]

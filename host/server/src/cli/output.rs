@@ -81,6 +81,18 @@ pub(super) fn note(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "assurance: {text}");
 }
 
+/// Returns an error with its causes. A cause that the text already has is not
+/// repeated: many errors contain theirs.
+pub(super) fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 fn or_end(written: io::Result<()>) {
     let Err(error) = written else { return };
     if error.kind() == ErrorKind::BrokenPipe {
@@ -88,4 +100,19 @@ fn or_end(written: io::Result<()>) {
     }
     note(format_args!("standard output cannot be written: {error}"));
     std::process::exit(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use assurance_core::config::files;
+
+    #[test]
+    fn each_cause_of_an_error_is_printed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = files::read_private(&folder.path().join("key")).unwrap_err();
+        let error = anyhow::Error::from(missing).context("nothing is sealed");
+        let text = super::with_causes(&error);
+        assert!(text.starts_with("nothing is sealed: ") && text.contains("/key cannot"), "{text}");
+        assert_eq!(text.matches("os error 2").count(), 1, "{text}");
+    }
 }

@@ -9,7 +9,8 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
+use rustix::io::Errno;
 
 use assurance_core::config::{Config, files};
 
@@ -24,17 +25,15 @@ impl DatabaseLock {
     /// share.
     ///
     /// # Errors
-    /// Another process serves the database; names the process and how to proceed.
+    /// Another process serves the database, or its file cannot be locked; names the process or
+    /// the cause, and how to proceed.
     pub fn take(config: &Config) -> anyhow::Result<Option<Self>> {
         let Some(database) = config.sqlite_file() else { return Ok(None) };
         let path = database.with_extension("serving");
         let shared = config.database.allow_several_processes;
-        let locked = lock(&path, shared).with_context(|| {
-            format!(
-                "{} cannot be locked; where the file system has no locks, set \
-                 database.allow_several_processes",
-                path.display()
-            )
+        let locked = lock(&path, shared).map_err(|error| {
+            let context = format!("{} cannot be locked; {}", path.display(), fix(&error));
+            anyhow::Error::new(error).context(context)
         })?;
         match locked {
             Ok(file) => Ok(Some(Self { _file: file })),
@@ -46,6 +45,16 @@ impl DatabaseLock {
             ),
         }
     }
+}
+
+/// Returns what to do about a file that cannot be locked.
+fn fix(error: &std::io::Error) -> String {
+    let no_locks = [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS];
+    if Errno::from_io_error(error).is_some_and(|errno| no_locks.contains(&errno)) {
+        return "its file system has no locks: set database.allow_several_processes".to_owned();
+    }
+    let user = rustix::process::geteuid();
+    format!("check the owner and mode of the file and its folder, which user {user} must write to")
 }
 
 /// Returns the locked file, or a description of the process that holds the lock.
@@ -83,6 +92,22 @@ fn holder(file: &mut File) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_no_reason_to_do_without_its_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        // Not even root opens a folder for writing.
+        std::fs::create_dir(folder.path().join("assurance.serving")).unwrap();
+        let config = Config { data_dir: folder.path().to_path_buf(), ..Config::default() };
+        let refusal = format!("{:#}", DatabaseLock::take(&config).unwrap_err());
+        assert!(refusal.contains("check the owner and mode"), "{refusal}");
+        assert!(refusal.contains(&format!("user {}", rustix::process::geteuid())), "{refusal}");
+        assert!(!refusal.contains("allow_several_processes"), "{refusal}");
+        for errno in [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS] {
+            assert!(fix(&errno.into()).contains("allow_several_processes"), "{errno}");
+        }
+        assert!(!fix(&Errno::ROFS.into()).contains("allow_several_processes"));
+    }
 
     #[test]
     fn a_lock_is_one_holders_unless_all_share_it() {

@@ -7,7 +7,7 @@
 use assurance_core::config::{Config, files};
 use assurance_core::domain::sealed::SealedValue;
 use assurance_core::domain::time::Clock;
-use assurance_core::secrets::Keys;
+use assurance_core::secrets::{Keys, MasterKeyError};
 use assurance_store::{Store, installation};
 
 const RESTORE: &str = "Restore the key from the backup that belongs to this database; on another \
@@ -71,7 +71,14 @@ pub fn configured_keys(config: &Config) -> anyhow::Result<Option<Keys>> {
         // Checks the file's permissions before it is parsed; the error says how to fix them.
         files::read_private(&file)?;
     }
-    Ok(Keys::load(&file)?)
+    Keys::load(&file).map_err(|error| match error {
+        MasterKeyError::Form => anyhow::anyhow!(
+            "{}: {error}; restore the key from the backup that belongs to the database, or, before \
+             the first start, make one with: openssl rand -base64 32",
+            file.display()
+        ),
+        file @ MasterKeyError::File(_) => file.into(),
+    })
 }
 
 /// Refuses a master key that decrypts none of the stored values. If only some do not decrypt, logs

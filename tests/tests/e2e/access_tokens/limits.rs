@@ -83,6 +83,13 @@ both_backends! {
         assert_eq!(listed["access_tokens"][0]["id"], created["id"]);
         assert_eq!(listed["access_tokens"].as_array().map(Vec::len), Some(1));
         let id = created["id"].as_str().expect("an id");
+        let table = host.command(&["access-token", "list", "--workspace", "first"]).output();
+        let table = String::from_utf8(table.expect("the binary starts").stdout).expect("text");
+        let rows: Vec<&str> = table.lines().collect();
+        assert!(rows.len() == 2 && rows[0].starts_with("NAME"), "{table}");
+        for cell in ["nightly", "member", &mia.email, id] {
+            assert!(rows[1].contains(cell), "no {cell} in {table}");
+        }
         let revoke = ["access-token", "revoke", "--workspace", "first", "--id", id];
         host.cli(&revoke);
         ci.status_within(PATIENCE, CASES, 401).await;

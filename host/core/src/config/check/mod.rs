@@ -2,7 +2,7 @@
 
 mod blobs;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,6 +26,7 @@ impl Config {
         self.check_passwords(&mut found);
         self.check_times(&mut found);
         self.check_publishers(&mut found);
+        self.check_area_names(&mut found);
         self.check_area_limits(&mut found);
         self.check_canary(&mut found);
         self.check_budgets(&mut found);
@@ -57,8 +58,12 @@ impl Config {
             );
             found.add("operators.listen", problem);
         }
-        if self.api.listen == self.operators.listen && self.api.listen.port() != 0 {
-            let problem = "is the same address as api.listen; give operators a port of their own";
+        if collide(self.api.listen, operators.listen) {
+            let problem = format!(
+                "is {}, and api.listen ({}) has the same port there; give operators a port of \
+                 their own",
+                operators.listen, self.api.listen
+            );
             found.add("operators.listen", problem);
         }
         for (index, proxy) in self.api.trusted_proxies.iter().enumerate() {
@@ -165,6 +170,24 @@ impl Config {
         }
     }
 
+    /// Refuses names that no area can have, such as that of a component's file. Other names may
+    /// belong to areas that are deployed later.
+    fn check_area_names(&self, found: &mut Problems) {
+        let areas = &self.areas;
+        let grants = areas.grants.keys().filter(|name| *name != "*");
+        let grants = grants.map(|name| ("areas.grants", name));
+        let limits = areas.limits.keys().map(|name| ("areas.limits", name));
+        let settings = areas.settings.keys().map(|name| ("areas.settings", name));
+        let budgets = self.budgets.areas.keys().map(|name| ("budgets.areas", name));
+        for (section, name) in grants.chain(limits).chain(settings).chain(budgets) {
+            if !name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_')) {
+                let problem = "is not the name of an area, which has only lower-case letters, \
+                               digits and _; write control_room, not control-room";
+                found.add(format!("{section}.{name}"), problem);
+            }
+        }
+    }
+
     fn check_area_limits(&self, found: &mut Problems) {
         for (area, limits) in &self.areas.limits {
             let most = self.runtime.max_total_memory_bytes.min(MAX_MEMORY_BYTES);
@@ -244,6 +267,16 @@ impl Problems {
     fn add(&mut self, key: impl Into<String>, problem: impl Into<String>) {
         self.0.push((key.into(), problem.into()));
     }
+}
+
+/// Returns whether two listeners would have an address and port in common.
+fn collide(one: SocketAddr, other: SocketAddr) -> bool {
+    // `[::]` accepts connections over IPv4, too.
+    let includes =
+        |all: IpAddr, ip: IpAddr| all.is_unspecified() && (all.is_ipv6() || ip.is_ipv4());
+    let (ip, other_ip) = (one.ip(), other.ip());
+    let is_same_port = one.port() == other.port() && one.port() != 0;
+    is_same_port && (one == other || includes(ip, other_ip) || includes(other_ip, ip))
 }
 
 /// Reports each number in a part of the configuration that is less than the

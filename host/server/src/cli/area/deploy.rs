@@ -159,7 +159,7 @@ fn checked(area: &str, answer: &Json, common: &CommonOptions) -> anyhow::Result<
     told.push(("digest", answer["digest"].clone()));
     told.push(match &answer["verdict"] {
         Json::Null => ("not_checked", json!(WITHOUT_MANIFEST)),
-        verdict => ("verdict", verdict.clone()),
+        verdict => ("compatibility", verdict.clone()),
     });
     common.print_answer(answer, |_| common.print_values(&told));
     if findings.is_empty() {
