@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use lettre::message::Mailbox;
-use lettre::message::header::ContentType;
+use lettre::message::header::{ContentType, MIME_VERSION_1_0};
 use lettre::{Address, Message as Composed};
 use uuid::Uuid;
 
@@ -34,6 +34,8 @@ pub(super) fn compose(
         .subject(message.subject)
         .date(UNIX_EPOCH + Duration::from_micros(micros))
         .message_id(Some(format!("<{id}@{domain}>")))
+        // RFC 2045, section 4: without it, the body's encoding means nothing.
+        .header(MIME_VERSION_1_0)
         .header(ContentType::TEXT_PLAIN)
         .body(message.text)
         .map_err(|error| MailError::Refused(error.to_string()))

@@ -58,10 +58,10 @@ pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let version =
         quoted.map(|quoted| quoted.split_once('.').map_or(quoted, |(version, _)| version));
     let digits = version.filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
-    let version = digits.and_then(|digits| digits.parse().ok());
-    version
-        .map(Some)
-        .ok_or_else(|| malformed("If-Match", "must be one version in quotes, such as \"3\""))
+    let digits = digits
+        .ok_or_else(|| malformed("If-Match", "must be one version in quotes, such as \"3\""))?;
+    // A number that is too large is the version of no resource.
+    Ok(Some(digits.parse().unwrap_or(u64::MAX)))
 }
 
 /// Refuses partial bodies, which would be mistaken for complete ones (RFC 9110, section 14.5).
@@ -146,6 +146,7 @@ mod tests {
         assert_eq!(version("\"3\""), Some(Some(3)));
         assert_eq!(version("\"3.44136fa355b3678a\""), Some(Some(3)));
         assert_eq!(version("W/\"3.44136fa355b3678a\""), Some(Some(3)));
+        assert_eq!(version("\"99999999999999999999\""), Some(Some(u64::MAX)));
         assert_eq!(version("*"), Some(None));
         for odd in ["3", "W/3", "w/\"3\"", "\"3\", \"4\"", "\"x\"", "\"\"", "\"+3\""] {
             assert_eq!(version(odd), None, "{odd}");

@@ -139,7 +139,9 @@ impl<'r> RawParameters<'r> {
             if seen.insert(name) {
                 let meant = assurance_contract::did_you_mean(name, known.iter().copied());
                 let message = format!("is not a parameter of this operation{meant}");
-                violations.push(Violation { pointer: name.to_string(), message });
+                // An empty pointer would name the body.
+                let pointer = if name.is_empty() { "?" } else { name };
+                violations.push(Violation { pointer: pointer.to_owned(), message });
             }
         }
     }
@@ -316,6 +318,7 @@ mod tests {
         assert_eq!(read("Q=a&Q=b").1, ["Q is not a parameter of this operation"]);
         let meant = "limt is not a parameter of this operation (did you mean `limit`?)";
         assert_eq!(read("limt=5").1, [meant]);
+        assert_eq!(read("=5").1, ["? is not a parameter of this operation"]);
         assert_eq!(read("q=%00").1, ["q must not contain U+0000"]);
     }
 
