@@ -109,14 +109,25 @@ impl Recorder {
     /// There is no such operation, or a path parameter is not set.
     #[must_use]
     pub fn address(&self, operation: &str) -> (Method, String) {
-        let found = operations(&self.document).find(|one| one.id() == operation);
-        let found = found.unwrap_or_else(|| panic!("no operation {operation}"));
+        let found = self.operation(operation);
         let part = |part: &str| match part.strip_prefix('{') {
             Some(name) => self.id(name.trim_end_matches('}')).to_owned(),
             None => part.to_owned(),
         };
         let path: Vec<String> = found.path.split('/').map(part).collect();
         (found.method.to_uppercase().parse().expect("a method"), path.join("/"))
+    }
+
+    /// Returns the example of a request that the document shows.
+    #[must_use]
+    pub fn shown_request(&self, operation: &str) -> Value {
+        let content = &self.operation(operation).described["requestBody"]["content"];
+        content["application/json"]["example"].clone()
+    }
+
+    fn operation(&self, id: &str) -> Operation<'_> {
+        let found = operations(&self.document).find(|one| one.id() == id);
+        found.unwrap_or_else(|| panic!("no operation {id}"))
     }
 
     /// Returns the document and the examples.

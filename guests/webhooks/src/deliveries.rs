@@ -147,18 +147,20 @@ fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
     Err(Problem::conflict("webhook_disabled", detail).hint("Set `active` to true first."))
 }
 
-/// Data of the event that tests a webhook.
-#[derive(Serialize)]
-struct TestEventData {
+/// Sent to one webhook because an admin requested a test. Webhooks cannot subscribe to it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(extend("x-subscribable" = false))]
+pub(crate) struct WebhookTest {
     webhook_id: Uuid,
 }
+
+event!(WebhookTest, "webhook.test");
 
 pub(crate) fn test(ctx: &Ctx, Path(webhook_id): Path<Uuid>) -> Result<Created<Delivery>> {
     active(ctx, webhook_id)?;
     let (id, event_id, now) = (ctx.new_id(), ctx.new_id(), ctx.now());
-    let event = "webhook.test";
-    let body = deliver::body(ctx, event, now, &TestEventData { webhook_id });
-    let value = StoredDelivery::new(webhook_id, (event_id, event), now, body, now);
+    let body = deliver::body(ctx, WebhookTest::NAME, now, &WebhookTest { webhook_id });
+    let value = StoredDelivery::new(webhook_id, (event_id, WebhookTest::NAME), now, body, now);
     let stored = ctx.documents().create_stored(id, value)?;
     DeliverJob::at_once(id).enqueue(ctx, webhook_id, None);
     Ok(Created(stored.into()))

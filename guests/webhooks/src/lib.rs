@@ -14,7 +14,7 @@ use area_shared::queue::JobCancelled;
 
 use circuit::{CircuitProbeJob, EnqueueHeldDeliveriesJob};
 use deliver::{DeliverJob, FanOutJob, ForgetOldDeliveriesJob, ForgetSecretJob};
-use deliveries::{DiscardDeliveriesJob, StoredDelivery};
+use deliveries::{DiscardDeliveriesJob, StoredDelivery, WebhookTest};
 use subscriptions::{Subscription, WebhookDisabled};
 
 /// Declares the area `webhooks`: its operations, collections, events and jobs.
@@ -35,6 +35,7 @@ pub fn area() -> Area {
         .event::<WebhookDisabled>(
             "A subscription was disabled because its receiver did not respond",
         )
+        .event::<WebhookTest>("An admin requested a test of the webhook")
         .on("*", deliver::deliver_event)
         // Arrives also if no webhook requests it.
         .on(JobCancelled::NAME, deliver::deliver_event)

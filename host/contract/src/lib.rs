@@ -21,5 +21,5 @@ pub use contract::{CompiledRoute, ContractLimits, InvalidManifest, compile, depe
 pub use meter::OperationRequestDurations;
 pub use openapi::{HostOperation, OpenApiDocument, OperationGroup, PublishedArea};
 pub use parameters::{canonical_uuid, decode};
-pub use schema::CompiledSchema;
+pub use schema::{CompiledSchema, is_subscribable};
 pub use violations::did_you_mean;

@@ -8,10 +8,14 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value as Json, json};
 
 use super::walk::{for_each_subschema, objects};
-use assurance_core::domain::manifest::{BodyKind, Route};
+use assurance_core::domain::manifest::{BodyKind, EventSpec, Route};
 
 /// JSON Schema format of a string that must name an event of a live area.
 const EVENT_NAME: &str = "event-name";
+
+/// JSON Schema keyword of an event: `false` if no webhook can subscribe to the
+/// event, because its area chooses the webhook.
+pub(super) const SUBSCRIBABLE: &str = "x-subscribable";
 
 /// JSON Schema keywords whose subschemas apply to the same object as their
 /// parent.
@@ -78,6 +82,13 @@ pub(super) fn with_events(schema: &Json, events: &[String]) -> Json {
     let mut schema = schema.clone();
     name_events(&mut schema, events);
     schema
+}
+
+/// Returns whether webhooks can subscribe to the event, so that it is one of
+/// the names that replace the format `event-name`.
+#[must_use]
+pub fn is_subscribable(event: &EventSpec) -> bool {
+    event.schema[SUBSCRIBABLE] != false
 }
 
 /// Returns whether the schema contains the format `event-name` and so depends

@@ -2,11 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use assurance_core::domain::time::Timestamp;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Shown instead of every moment.
-const MOMENT: &str = "2030-01-31T12:00:00.000000Z";
+use crate::envelope;
+
+/// Shown instead of the moment of the recording: 2030-01-31T12:00:00Z. Other moments keep their
+/// distance from it.
+const RECORDED_AT: Timestamp = Timestamp(1_896_091_200_000_000);
+/// Precision of moments in milliseconds, so that they do not depend on how fast the test was.
+const PRECISION_MS: i64 = 300_000;
+/// Age in milliseconds from which a moment is part of the test's input and is shown as it is.
+const YEAR_MS: i64 = 365 * 86_400_000;
 /// Shown instead of the service under test, and of the test's other servers.
 const SERVICE: &str = "https://assurance.example.com";
 const OTHER_SERVER: &str = "https://server.example.com";
@@ -25,6 +33,7 @@ const MOST_ITEMS: [usize; 2] = [1, 3];
 #[derive(Debug)]
 pub struct Neutral {
     base: String,
+    recorded_at: Timestamp,
     ids: BTreeMap<Uuid, Uuid>,
 }
 
@@ -32,7 +41,7 @@ impl Neutral {
     /// Prepares an example of the service with this base URL.
     #[must_use]
     pub fn new(base: &str) -> Self {
-        Self { base: base.to_owned(), ids: BTreeMap::new() }
+        Self { base: base.to_owned(), recorded_at: envelope::now(), ids: BTreeMap::new() }
     }
 
     /// Returns the value with short lists and neutral texts.
@@ -52,8 +61,8 @@ impl Neutral {
     }
 
     fn text(&mut self, text: &str) -> String {
-        if is_moment(text) {
-            return MOMENT.to_owned();
+        if let Some(moment) = moment(text) {
+            return self.moment(text, moment);
         }
         let text = without_ports(&text.replace(&self.base, SERVICE));
         // A slash is a letter of base64, unless it separates parts of a path.
@@ -67,6 +76,15 @@ impl Neutral {
             rest = after;
         }
         neutral
+    }
+
+    fn moment(&self, text: &str, moment: Timestamp) -> String {
+        let distance = moment.ms_since(self.recorded_at);
+        if distance < -YEAR_MS {
+            return text.to_owned();
+        }
+        let steps = (distance + PRECISION_MS / 2).div_euclid(PRECISION_MS);
+        RECORDED_AT.plus_ms(steps * PRECISION_MS).to_rfc3339()
     }
 
     fn word(&mut self, word: &str) -> String {
@@ -93,15 +111,10 @@ fn is_random(word: &str) -> bool {
     digits >= 2 && digits < word.len() || digits == 1 && cases > 0
 }
 
-/// Whether a text is RFC 3339 in UTC.
-fn is_moment(text: &str) -> bool {
-    let pattern = "0000-00-00T00:00:00";
-    text.ends_with('Z')
-        && text.len() > pattern.len()
-        && text.chars().zip(pattern.chars()).all(|(c, expected)| match expected {
-            '0' => c.is_ascii_digit(),
-            expected => c == expected,
-        })
+/// Returns the moment that a text has in RFC 3339 in UTC; `None` for other texts.
+fn moment(text: &str) -> Option<Timestamp> {
+    let text = text.ends_with('Z').then_some(text)?;
+    serde_json::from_value(text.into()).ok()
 }
 
 /// Replaces the addresses of servers on this machine.
@@ -125,7 +138,7 @@ mod tests {
         let id = Uuid::now_v7();
         let value = json!({
             "id": id, "url": format!("http://127.0.0.1:1/v1/{id}?signature=abcdefghij0123456789abcd"),
-            "at": "2026-11-25T01:02:03.5Z", "issuer": "http://127.0.0.1:23/keys", "day": "2026-11-25",
+            "at": envelope::now(), "issuer": "http://127.0.0.1:23/keys", "day": "2026-11-25",
             "secret": "whsec_0123/56789+bcdefghij=", "words": ["a-long-word-with-one-digit-1", "b"],
             "items": [{ "n": 1 }, { "n": 2 }],
         });
@@ -133,9 +146,23 @@ mod tests {
         let expected = json!({
             "id": shown,
             "url": format!("{SERVICE}/v1/{shown}?signature=aaaaaaaaaaaaaaaaaaaaaaaa"),
-            "at": MOMENT, "issuer": format!("{OTHER_SERVER}/keys"), "day": "2026-11-25",
+            "at": RECORDED_AT, "issuer": format!("{OTHER_SERVER}/keys"), "day": "2026-11-25",
             "secret": "whsec_aaaaaaaaaaaaaaaaaaaa=", "words": ["a-long-word-with-one-digit-1", "b"],
             "items": [{ "n": 1 }],
+        });
+        assert_eq!(Neutral::new("http://127.0.0.1:1").value(&value), expected);
+    }
+
+    #[test]
+    fn moments_keep_their_distances_and_those_of_the_input_stay() {
+        let now = envelope::now();
+        let value = json!({
+            "created_at": now.plus_ms(-2_000), "expires_at": now.plus_ms(3_600_000),
+            "published": "2021-02-15T00:00:00Z", "zone": "Z",
+        });
+        let expected = json!({
+            "created_at": RECORDED_AT, "expires_at": "2030-01-31T13:00:00.000000Z",
+            "published": "2021-02-15T00:00:00Z", "zone": "Z",
         });
         assert_eq!(Neutral::new("http://127.0.0.1:1").value(&value), expected);
     }

@@ -54,6 +54,9 @@ async fn it_lists_the_contracts_operations_of_the_live_areas() {
     }
     let login = &document["paths"]["/v1/auth/login"]["post"];
     assert_eq!(login["x-contract"], false);
+    for event in ["webhook.disabled", "webhook.test"] {
+        assert!(document["webhooks"][event].is_object(), "{event}");
+    }
     // With few areas, no component of another one can hide that one is missing.
     every_reference_leads_somewhere_and_every_id_is_unique(&document);
     it_lists_the_headers_of_every_shared_response(&document);

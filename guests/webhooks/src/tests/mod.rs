@@ -362,6 +362,8 @@ fn event_names_are_left_to_the_host_to_list() {
     let name = events["items"]["$ref"].as_str().and_then(|target| schema.pointer(&target[1..]));
     assert_eq!(name.map(|name| &name["format"]), Some(&json!("event-name")));
     assert_eq!(events["minItems"], 1);
+    let test = manifest.publishes.iter().find(|event| event.name == "webhook.test");
+    assert!(test.expect("an event").schema.contains(r#""x-subscribable":false"#));
 }
 
 /// Delivers this number of events, and returns their jobs.

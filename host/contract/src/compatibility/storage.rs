@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 
 use super::schema::SchemaUser;
 use super::{ChangeCollector, ChangeSubject, Comparison, Compatibility};
+use crate::schema::is_subscribable;
 use assurance_core::domain::manifest::{CollectionSpec, EventSpec, JobSpec};
 
 /// Compares the events that the live version publishes with those of the
@@ -17,6 +18,9 @@ pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Co
         match candidate.iter().find(|other| other.name == event.name) {
             None => findings.breaking("", "", "is not published any more"),
             Some(other) => {
+                if is_subscribable(event) && !is_subscribable(other) {
+                    findings.breaking("", "", "cannot be subscribed to any more");
+                }
                 let schemas = (&event.schema, &other.schema);
                 findings.schemas(Compatibility::Breaking, "data", SchemaUser::Readers, schemas);
             }

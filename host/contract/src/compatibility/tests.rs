@@ -252,6 +252,10 @@ fn events_keep_what_they_promised() {
         |m| m.publishes[0].schema = object(json!({"id": {"type": "integer"}}), &[]),
         &["breaking: event notes.created, data /id: may be a integer now"],
     );
+    check(
+        |m| m.publishes[0].schema["x-subscribable"] = json!(false),
+        &["breaking: event notes.created: cannot be subscribed to any more"],
+    );
 }
 
 #[test]

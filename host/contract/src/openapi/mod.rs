@@ -13,6 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::contract::CompiledRoute;
+use crate::schema::is_subscribable;
 use assurance_core::domain::manifest::{EventSpec, Manifest, Method, ParameterSpec};
 use assurance_core::domain::role::Role;
 use schemas::{SchemaComponents, SchemaNamingContext};
@@ -183,8 +184,8 @@ fn webhooks<'a>(
             let described = json!({"post": {
                 "operationId": format!("on_{}", event.name.replace('.', "_")),
                 "summary": event.summary,
-                "description": "The service sends this request to webhooks that subscribe to the \
-                    event. It is retried until the response has a status from 200 to 299.",
+                "description": format!("The service sends this request to {}. It is retried until \
+                    the response has a status from 200 to 299.", receivers(event)),
                 "tags": [area.manifest.name],
                 "parameters": components::webhook_headers(),
                 "requestBody": {"required": true, "content": {
@@ -196,6 +197,14 @@ fn webhooks<'a>(
         }
     }
     found
+}
+
+/// Returns the receivers of an event, for its description.
+fn receivers(event: &EventSpec) -> &'static str {
+    match is_subscribable(event) {
+        true => "webhooks that subscribe to the event",
+        false => "one webhook, which needs no subscription; `events` of a webhook cannot name it",
+    }
 }
 
 /// Returns a reference to the schema of a webhook's request body for this

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::components::{IF_MATCH, VERSIONED};
 use super::names::{camel, variant_name};
 use crate::contract::SINGLE_USE;
+use crate::schema::SUBSCRIBABLE;
 use crate::walk::{for_each_subschema, rewrite_references};
 
 /// JSON Pointer prefix of a reference to a schema component of the OpenAPI document.
@@ -22,8 +23,8 @@ const COMPONENTS: &str = "#/components/schemas/";
 const OPEN: &str = "open:";
 
 /// JSON Schema keywords that are removed from published schemas.
-const UNPUBLISHED: [&str; 8] =
-    ["$schema", "$id", "$defs", "title", VERSIONED, IF_MATCH, SINGLE_USE, "examples"];
+const UNPUBLISHED: [&str; 9] =
+    ["$schema", "$id", "$defs", "title", VERSIONED, IF_MATCH, SINGLE_USE, SUBSCRIBABLE, "examples"];
 
 /// The place where a schema is used; determines the names of its components.
 #[derive(Clone, Copy, Debug)]

@@ -40,5 +40,5 @@ mod router;
 mod session;
 mod workspaces;
 
-pub use operations::host_operations;
+pub use operations::{documented_operations, host_operations};
 pub use router::api;

@@ -1,6 +1,7 @@
 //! The host's own operations, described for OpenAPI. A test compares this list with the router.
 
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
 
 use super::auth::{login, mfa, password, register, session};
@@ -8,6 +9,10 @@ use super::{access_tokens, members, parameters, workspaces};
 use assurance_contract::{HostOperation, OperationGroup};
 use assurance_core::domain::manifest::Method;
 use assurance_core::domain::role::Role;
+use assurance_core::domain::time::Timestamp;
+
+/// One day in milliseconds.
+const DAY_MS: i64 = 86_400_000;
 
 const AUTH: OperationGroup = OperationGroup {
     name: "auth",
@@ -29,6 +34,24 @@ pub fn host_operations() -> Vec<HostOperation> {
     all
 }
 
+/// Returns the operations as a service that starts `now` documents them. Its
+/// example of a request for an access token is accepted for half of the
+/// `max_days` that a token may last, at most for 182 days.
+#[must_use]
+pub fn documented_operations(now: Timestamp, max_days: u32) -> Vec<HostOperation> {
+    let days = i64::from((max_days / 2).clamp(1, 182));
+    // Midnight (UTC), so that nodes that start on the same day have the same document.
+    let micros = now.plus_ms(days * DAY_MS).0;
+    let midnight = Timestamp(micros - micros.rem_euclid(DAY_MS * 1000));
+    let mut operations = host_operations();
+    for operation in &mut operations {
+        if let Some(expires_at) = operation.example.pointer_mut("/request/expires_at") {
+            *expires_at = Json::String(midnight.to_rfc3339());
+        }
+    }
+    operations
+}
+
 fn signing_in() -> Vec<HostOperation> {
     vec![
         HostOperation {
@@ -40,7 +63,7 @@ fn signing_in() -> Vec<HostOperation> {
                 stored, and a repeated request creates another session.",
             signed_in: false,
             body: Some(schema::<login::LoginBody>()),
-            response: Some(schema::<session::SessionView>()),
+            response: Some(response_schema::<session::SessionView>()),
             sets_cookie: true,
             example: recorded(include_str!("examples/login.json")),
             ..operation(Method::Post, "/v1/auth/login", "login", "Sign in")
@@ -52,7 +75,7 @@ fn signing_in() -> Vec<HostOperation> {
             signed_in: false,
             success_status: 201,
             body: Some(schema::<register::NewAccount>()),
-            response: Some(schema::<session::SessionView>()),
+            response: Some(response_schema::<session::SessionView>()),
             sets_cookie: true,
             example: recorded(include_str!("examples/register.json")),
             ..operation(Method::Post, "/v1/auth/register", "register", "Create an account")
@@ -84,14 +107,14 @@ fn of_sessions() -> Vec<HostOperation> {
         HostOperation {
             in_contract: true,
             description: "The signed-in user, and a CSRF token for the session's writes.",
-            response: Some(schema::<session::SessionView>()),
+            response: Some(response_schema::<session::SessionView>()),
             example: recorded(include_str!("examples/get_session.json")),
             ..operation(Method::Get, "/v1/auth/session", "get_session", "The session")
         },
         HostOperation {
             in_contract: true,
             description: "Second factor, recovery codes and open sessions, newest first.",
-            response: Some(schema::<session::SecurityView>()),
+            response: Some(response_schema::<session::SecurityView>()),
             example: recorded(include_str!("examples/get_security.json")),
             ..operation(Method::Get, "/v1/auth/security", "get_security", "Security status")
         },
@@ -117,7 +140,7 @@ fn second_factor() -> Vec<HostOperation> {
         HostOperation {
             description: "Has no effect until it is confirmed with a code. A repeated request \
                 replaces the secret; `Idempotency-Key` is ignored.",
-            response: Some(schema::<mfa::EnrollmentView>()),
+            response: Some(response_schema::<mfa::EnrollmentView>()),
             example: recorded(include_str!("examples/enrol_authenticator.json")),
             ..operation(
                 Method::Post,
@@ -131,7 +154,7 @@ fn second_factor() -> Vec<HostOperation> {
                 session id. All other sessions end. Requires a recent sign-in: sign in again \
                 after a 403.",
             body: Some(schema::<mfa::CodeBody>()),
-            response: Some(schema::<mfa::MfaConfirmationView>()),
+            response: Some(response_schema::<mfa::MfaConfirmationView>()),
             sets_cookie: true,
             example: recorded(include_str!("examples/confirm_authenticator.json")),
             ..operation(
@@ -158,7 +181,7 @@ fn second_factor() -> Vec<HostOperation> {
                 `Idempotency-Key` is ignored. Send the authenticator's next code to get new \
                 ones.",
             body: Some(schema::<mfa::CodeBody>()),
-            response: Some(schema::<mfa::RecoveryCodes>()),
+            response: Some(response_schema::<mfa::RecoveryCodes>()),
             example: recorded(include_str!("examples/renew_recovery_codes.json")),
             ..operation(
                 Method::Post,
@@ -176,7 +199,7 @@ fn of_workspaces() -> Vec<HostOperation> {
             tag: WORKSPACES,
             description: "Sorted by slug.",
             parameters: parameters::page_parameters(),
-            response: Some(schema::<workspaces::WorkspacePage>()),
+            response: Some(response_schema::<workspaces::WorkspacePage>()),
             example: recorded(include_str!("examples/list_workspaces.json")),
             ..operation(Method::Get, "/v1/workspaces", "list_workspaces", "Your workspaces")
         },
@@ -186,7 +209,7 @@ fn of_workspaces() -> Vec<HostOperation> {
             idempotent: true,
             success_status: 201,
             body: Some(schema::<workspaces::CreateWorkspaceBody>()),
-            response: Some(schema::<workspaces::WorkspaceView>()),
+            response: Some(response_schema::<workspaces::WorkspaceView>()),
             example: recorded(include_str!("examples/create_workspace.json")),
             ..operation(Method::Post, "/v1/workspaces", "create_workspace", "Create a workspace")
         },
@@ -202,7 +225,7 @@ fn of_members() -> Vec<HostOperation> {
             takes_access_token: true,
             parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
                 .concat(),
-            response: Some(schema::<members::MemberPage>()),
+            response: Some(response_schema::<members::MemberPage>()),
             example: recorded(include_str!("examples/list_members.json")),
             ..operation(
                 Method::Get,
@@ -251,7 +274,7 @@ fn of_access_tokens() -> Vec<HostOperation> {
             success_status: 201,
             parameters: vec![members::workspace_parameter()],
             body: Some(schema::<access_tokens::AccessTokenBody>()),
-            response: Some(schema::<access_tokens::CreatedAccessToken>()),
+            response: Some(response_schema::<access_tokens::CreatedAccessToken>()),
             example: recorded(include_str!("examples/create_access_token.json")),
             ..operation(
                 Method::Post,
@@ -266,7 +289,7 @@ fn of_access_tokens() -> Vec<HostOperation> {
             description: "For admins. Newest first; an expired token is listed for 30 days.",
             parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
                 .concat(),
-            response: Some(schema::<access_tokens::AccessTokenPage>()),
+            response: Some(response_schema::<access_tokens::AccessTokenPage>()),
             example: recorded(include_str!("examples/list_access_tokens.json")),
             ..operation(
                 Method::Get,
@@ -331,6 +354,13 @@ fn schema<T: JsonSchema>() -> Json {
     schemars::schema_for!(T).to_value()
 }
 
+/// Returns the schema of a response. Every member is required; an unknown value
+/// is null.
+fn response_schema<T: JsonSchema>() -> Json {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
 #[cfg(test)]
 mod tests {
     use assurance_contract::{ContractLimits, fixtures};
@@ -361,6 +391,38 @@ mod tests {
         let mut listed: Vec<_> = listed.collect();
         listed.sort();
         assert_eq!(listed, routed());
+    }
+
+    #[test]
+    fn every_member_of_a_response_is_required() {
+        fn check(schema: &Json, operation: &str) {
+            let required = schema["required"].as_array().cloned().unwrap_or_default();
+            for (member, _) in schema["properties"].as_object().into_iter().flatten() {
+                assert!(required.iter().any(|one| one == member), "{operation}: {member}");
+            }
+            match schema {
+                Json::Object(members) => members.values().for_each(|part| check(part, operation)),
+                Json::Array(items) => items.iter().for_each(|part| check(part, operation)),
+                _ => {}
+            }
+        }
+        for operation in host_operations() {
+            check(&operation.response.unwrap_or_default(), operation.operation_id);
+        }
+    }
+
+    #[test]
+    fn the_example_of_an_access_token_expires_within_the_days_that_are_allowed() {
+        let now = Timestamp(1_795_000_000_123_456);
+        for max_days in [1, 2, 3, 365, u32::MAX] {
+            let operations = documented_operations(now, max_days);
+            let mut examples = operations.iter().map(|operation| &operation.example["request"]);
+            let example = examples.find(|example| example["expires_at"].is_string()).unwrap();
+            let expires_at: Timestamp =
+                serde_json::from_value(example["expires_at"].clone()).unwrap();
+            let last = now.plus_ms(i64::from(max_days) * DAY_MS);
+            assert!(now < expires_at && expires_at <= last, "{max_days}: {expires_at:?}");
+        }
     }
 
     #[test]

@@ -179,7 +179,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
     let settings = runtime::Settings { compiler: runtime::this_program(), ..(&config).into() };
     let runtime = Runtime::new(settings, &keys, clock.clone(), egress, mail)?;
     let registry = Arc::new(Registry::new(
-        http::host_operations(),
+        http::documented_operations(clock.now(), config.access_tokens.max_days),
         ContractLimits::from(&config),
         call_limits(&config),
     ));

@@ -291,9 +291,10 @@ fn next_versions(base: &Snapshot, area: &str, target: AreaTargetState<'_>) -> Ne
     (live, trials)
 }
 
-/// Returns the names of the events that these areas publish, sorted.
+/// Returns the names of the events that these areas publish and webhooks can subscribe to, sorted.
 fn event_names<'a>(live: impl IntoIterator<Item = &'a Manifest>) -> Vec<String> {
     let events = live.into_iter().flat_map(|area| &area.publishes);
+    let events = events.filter(|event| assurance_contract::is_subscribable(event));
     let mut names: Vec<String> = events.map(|event| event.name.clone()).collect();
     names.sort();
     names

@@ -226,7 +226,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the names of all events that live areas publish, sorted.
+    /// Returns the names of the events that live areas publish and webhooks can subscribe to,
+    /// sorted.
     #[must_use]
     pub fn events(&self) -> Vec<String> {
         event_names(self.areas.values().map(|area| area.manifest.as_ref()))

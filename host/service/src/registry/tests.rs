@@ -192,6 +192,20 @@ fn schemas_follow_the_live_events() {
     assert!(!accepts("notes.created"));
 }
 
+#[test]
+fn an_event_without_subscriptions_is_in_the_document_but_is_no_event_name() {
+    let registry = registry();
+    let mut notes = notes();
+    notes.publishes[0].schema["x-subscribable"] = json!(false);
+    install(&registry, notes).unwrap();
+    let snapshot = registry.snapshot();
+    assert!(snapshot.events().is_empty());
+    let document = &snapshot.openapi("https://a.example").value;
+    let description = &document["webhooks"]["notes.created"]["post"]["description"];
+    assert!(description.as_str().unwrap().contains("needs no subscription"), "{description}");
+    assert!(!document.to_string().contains("x-subscribable"));
+}
+
 fn with_storage(mut manifest: Manifest, readers: &[&str]) -> Manifest {
     manifest.collections = vec![CollectionSpec {
         name: "items".into(),

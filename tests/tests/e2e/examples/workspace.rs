@@ -1,25 +1,23 @@
 //! People, what the workspace is about, other systems, and the queue.
 
 use assurance_tests::client::send;
-use assurance_tests::envelope::now;
 use assurance_tests::examples::Recorder;
 use assurance_tests::receiver::Receiver;
 use assurance_tests::{Client, TestHost};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::CREATE_ACCESS_TOKEN;
 use crate::invitations::{mail_to, token, word_after};
-
-const DAY_MS: i64 = 86_400_000;
 
 /// Workspaces, members, access tokens and invitations.
 pub(super) async fn people(recorder: &mut Recorder, host: &TestHost) {
     recorder.send("create_workspace", json!({ "name": "Second", "slug": "second" })).await;
     recorder.act("list_workspaces").await;
     recorder.act("list_members").await;
-    let expires_at = now().plus_ms(30 * DAY_MS);
-    let access = json!({ "name": "pipeline", "role": "member", "expires_at": expires_at });
-    recorder.send("create_access_token", access).await;
+    // As a reader of the documentation copies it.
+    let access = recorder.shown_request(CREATE_ACCESS_TOKEN);
+    recorder.send(CREATE_ACCESS_TOKEN, access).await;
     recorder.act("list_access_tokens").await;
 
     for (email, operation) in [("eve@example.org", "accept"), ("mia@example.org", "decline")] {
