@@ -101,6 +101,10 @@ pub(crate) struct Finding {
     pub(crate) gone_at: Option<Timestamp>,
     pub(crate) rule_family: String,
     pub(crate) signature: String,
+    /// Hash of the message with which the finding was last reported, which tells findings of equal
+    /// results apart; `None` for evidence records and if older versions did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message_hash: Option<u32>,
 }
 
 document!(Finding, "findings");
@@ -192,6 +196,7 @@ impl Finding {
             gone_at: None,
             rule_family: String::new(),
             signature: String::new(),
+            message_hash: None,
         };
         finding.describe(observation, sighting);
         finding.assess(sighting.surroundings);
@@ -314,6 +319,10 @@ impl Finding {
         self.overlooked_by.contains(analysis_id) || self.overlooked_by.contains(ANY)
     }
 
+    pub(crate) fn first_line(&self) -> Option<i64> {
+        self.locations.first().and_then(|place| place.start_line)
+    }
+
     /// Whether all files that reported the finding became ready before this time. True if no such
     /// time was stored.
     pub(crate) fn was_shown_before(&self, ready_at: Timestamp) -> bool {
@@ -342,6 +351,7 @@ impl Finding {
         self.rating = observation.rating;
         self.rule_family = observation.rule_family;
         self.signature = observation.sketch.signature();
+        self.message_hash = observation.message_hash;
         self.name_tool(observation.source);
     }
 

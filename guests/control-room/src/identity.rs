@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::similarity::hash;
+
 /// Name and version of the algorithm for identities of findings, returned as
 /// `fingerprint_algorithm_version`.
 pub(crate) const ALGORITHM: &str = "finding-v1";
@@ -73,15 +75,21 @@ const AFTER_SEVERITY: [&str; 2] = [" severity vulnerability", " severity misconf
 /// Severities in messages of Snyk.
 const SEVERITIES: [&str; 4] = ["critical", "high", "medium", "low"];
 
+/// Maximum size in bytes of a small key with a path; see [`ResultKey::is_small`].
+const MOST_SMALL_BYTES: usize = 4_000;
+
 /// Value that Semgrep writes instead of a fingerprint for users who are not signed in.
 const NO_FINGERPRINT: &str = "requires login";
 
 impl ResultKey {
-    /// Whether results with an equal key may be in different files.
-    pub(crate) fn is_without_path(&self) -> bool {
+    /// Whether the key is small enough to be stored with each observation of an import. Equal
+    /// results with a larger key keep their ordinals.
+    pub(crate) fn is_small(&self) -> bool {
         match self {
             Self::Fingerprint(_) | Self::LineHash(_) | Self::Package { .. } => true,
-            Self::Snippet { .. } | Self::Message { .. } => false,
+            Self::Snippet { path, snippet: text } | Self::Message { path, message: text } => {
+                path.len() + text.len() <= MOST_SMALL_BYTES
+            }
         }
     }
 
@@ -171,6 +179,12 @@ fn snippet(traits: &ResultTraits<'_>) -> Option<ResultKey> {
 fn message(path: &str, message: &str) -> ResultKey {
     let message = message.chars().filter(|c| !c.is_numeric()).collect();
     ResultKey::Message { path: path.to_owned(), message }
+}
+
+/// Returns a hash of a message without the parts that change while the finding stays the same. It
+/// depends on digits, so that it tells results apart whose keys are equal.
+pub(crate) fn message_hash(message: &str) -> u32 {
+    hash(lasting(message).as_bytes())
 }
 
 /// Removes the parts of a message that change while the finding stays the same: severity, scores,

@@ -42,7 +42,7 @@ pub(crate) struct ResultObservation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) former_identity: Option<String>,
     /// Key and number of the result among equal results, which may be in other files; `None` if the
-    /// key contains the path.
+    /// key is too large, and for evidence records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) equals: Option<ResultKeyWithOrdinal>,
     pub(crate) source: SourceTool,
@@ -55,6 +55,9 @@ pub(crate) struct ResultObservation {
     /// Text about why the scan suppresses the result; `None` if it is not suppressed.
     pub(crate) suppressed: Option<String>,
     pub(crate) sketch: TextFingerprint,
+    /// Hash of the result's message, which tells equal results apart; `None` for evidence records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message_hash: Option<u32>,
     /// Revision of the code that was scanned; `None` if the file does not contain it.
     pub(crate) revision: Option<String>,
     /// Evidence record that is the finding itself; `None` for a result of a file.
@@ -95,6 +98,10 @@ impl ResultObservation {
 
     pub(crate) fn first_path(&self) -> Option<&String> {
         self.locations.first().and_then(|place| place.path.as_ref())
+    }
+
+    pub(crate) fn first_line(&self) -> Option<i64> {
+        self.locations.first().and_then(|place| place.start_line)
     }
 
     /// Whether both observations are equal results, whose identities differ by their ordinals only.

@@ -41,9 +41,9 @@ impl Severity {
         }
     }
 
-    /// Returns the severity band of a result's SARIF `level`.
+    /// Returns the severity band of a result's SARIF `level`, ignoring case.
     fn of_level(level: &str) -> Self {
-        match level {
+        match level.to_ascii_lowercase().as_str() {
             "error" => Self::High,
             "note" => Self::Low,
             "none" => Self::None,
@@ -243,6 +243,8 @@ mod tests {
 
         let level = rate(json!({ "severity": "odd" }), json!({ "tags": "x" }), "note");
         assert_eq!(level, (Severity::Low, SeveritySource::Level, "note".to_owned()));
+        let (severity, ..) = rate(json!({}), json!({}), "Error");
+        assert_eq!(severity, Severity::High);
     }
 
     #[test]

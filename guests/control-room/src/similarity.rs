@@ -89,7 +89,7 @@ impl WordOverlap {
 }
 
 /// Returns the FNV-1a hash, which is equal on every machine and in every version.
-fn hash(bytes: &[u8]) -> u32 {
+pub(crate) fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 

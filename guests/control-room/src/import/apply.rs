@@ -52,6 +52,7 @@ pub(super) fn step(
     former::adopt(ctx, &observations, &mut known)?;
     let siblings = AnalysisGroupCoverage::of_siblings(ctx, job, part)?;
     let reporting = SuppressionReporters::read(ctx, &sighting, &observations, &known)?;
+    let mut kept_open = 0;
     for observation in observations {
         let record = observation.record;
         let sighting = sighting.of_record(record.as_ref());
@@ -60,6 +61,7 @@ pub(super) fn step(
                 outcome.outdated += 1;
             }
             Some(finding) => {
+                kept_open += u64::from(is_kept_open(&finding, &sighting, &siblings));
                 again(ctx, &sighting, &reporting, finding, observation, &mut outcome)?;
             }
             None => first(ctx, &sighting, observation, &mut outcome),
@@ -67,6 +69,7 @@ pub(super) fn step(
     }
     outcome.each_finding().for_each(|finding| siblings.note_overlooked(finding));
     outcome.keep(ctx, job)?;
+    job.parts[chunk.part].kept_open += kept_open;
     Ok(ImportStep::Apply { chunk: at + 1 })
 }
 
@@ -75,6 +78,18 @@ pub(super) fn step(
 fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &AnalysisGroupCoverage) -> bool {
     let gone = finding.was_gone_at(ready_at);
     gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
+}
+
+/// Whether an open finding would be gone without the file of an observation: an earlier audit
+/// imported the file, and a newer run in another file covers the finding and does not report it.
+fn is_kept_open(
+    finding: &Finding,
+    sighting: &ObservationSource<'_>,
+    siblings: &AnalysisGroupCoverage,
+) -> bool {
+    let is_of_earlier_audit =
+        finding.shown_at == Some(sighting.ready_at) && finding.audit_id != sighting.audit_id;
+    finding.open && is_of_earlier_audit && siblings.looked_after(sighting.ready_at, finding)
 }
 
 /// Returns the stored findings with these identities, by identity.

@@ -28,11 +28,12 @@ pub(crate) struct BranchScanLimitations {
 
 document!(BranchScanLimitations, "scan_limitations");
 
-/// Returns the warnings of an import of findings. Those about skipped files come first, because an
-/// audit stores a limited number of warnings.
+/// Returns the warnings of an import of findings. Those about skipped and old files come first,
+/// because an audit stores a limited number of warnings.
 pub(super) fn warnings(job: &FindingImportJob) -> Vec<String> {
     let set_aside = job.parts.iter().filter_map(super::PresentAnalysis::set_aside_warning);
-    set_aside.chain(job.tally.warnings.iter().cloned()).collect()
+    let kept_open = job.parts.iter().filter_map(super::PresentAnalysis::kept_open_warning);
+    set_aside.chain(kept_open).chain(job.tally.warnings.iter().cloned()).collect()
 }
 
 /// Stores the limitations of this audit, unless a later audit of the branch has stored its own.

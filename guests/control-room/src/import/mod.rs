@@ -24,6 +24,7 @@ pub(crate) mod limits;
 mod part;
 mod read;
 mod records;
+mod similar;
 mod suppression;
 
 use std::collections::BTreeMap;

@@ -38,6 +38,10 @@ pub(super) struct PresentAnalysis {
     pub(super) reported_until: Option<Timestamp>,
     #[serde(default)]
     pub(super) set_aside: SupersededFiles,
+    /// Number of open findings that only the analysis's file of an earlier audit still reports,
+    /// although a newer run in another file covers them.
+    #[serde(default)]
+    pub(super) kept_open: u64,
 }
 
 /// A file that an audit imports, as warnings name it.
@@ -123,6 +127,23 @@ impl PresentAnalysis {
         };
         let key = &self.key;
         Some(format!("Set aside, because {newer} is a newer run of {key}: {names}. {hint}"))
+    }
+
+    /// Returns a warning about findings that an old file of the analysis keeps open; `None` if
+    /// there are none.
+    pub(super) fn kept_open_warning(&self) -> Option<String> {
+        let (file, tool) = (self.file.as_ref()?, &self.key.tool);
+        let (findings, them) = match self.kept_open {
+            0 => return None,
+            1 => ("1 finding stays".to_owned(), "it"),
+            count => (format!("{count} findings stay"), "them"),
+        };
+        Some(format!(
+            "{findings} open because of the old file {file}, although a newer run of {tool} in \
+             another file covers the same paths without {them}: a file under a new name does not \
+             close findings of the old one. Send each scan under the same filename every time, or \
+             with a category (automationDetails.id)."
+        ))
     }
 }
 

@@ -10,6 +10,7 @@ use super::chunk::{self, CHUNK, ObservationChunk};
 use super::content::{self, ContentReadError};
 use super::events::ImportError;
 use super::key::AnalysisKey;
+use super::part::UploadReference;
 use super::{AuditInput, FindingImportJob, ImportCounts, ImportStep, analysis, coverage};
 use crate::identity::FindingIdentityGenerator;
 use crate::sarif::{self, SarifRefusal, ScanCoverage, ScanRun, ToolAndCategory};
@@ -160,8 +161,8 @@ fn warn_of_failure(job: &mut FindingImportJob, file: &SarifFileImport<'_>, run: 
     if !run.successful {
         job.tally.failed += 1;
         let how = if run.has_results() { "failed" } else { "has no list of results" };
-        let (tool, name) = (&run.subject.tool, &file.artifact.filename);
-        let warning = format!("A run of {tool} in {name} {how}, so it marks no finding as gone.");
+        let (tool, upload) = (&run.subject.tool, UploadReference::from(file.artifact));
+        let warning = format!("A run of {tool} in {upload} {how}, so it marks no finding as gone.");
         job.tally.warn(warning);
     }
 }

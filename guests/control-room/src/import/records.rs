@@ -102,6 +102,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Res
         rating: Rating::of([&nothing, &nothing], "warning"),
         rule_family: rule_id.clone(),
         sketch: TextFingerprint::of([said.as_str()]),
+        message_hash: None,
         source: SourceTool { rule_id, tool: record.provider, version: None },
         source_family: SourceKind::Evidence,
         locations: vec![FindingLocation {

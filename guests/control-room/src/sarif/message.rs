@@ -1,4 +1,5 @@
-//! Resolves SARIF messages: a text, or the id of a text of the rule, with arguments inserted.
+//! Resolves SARIF messages: a text, the id of a text of the rule, or a text in Markdown, with
+//! arguments inserted.
 
 use super::model::{Message, MessageString};
 use super::rules::{FoundRule, RuleIndex};
@@ -20,6 +21,17 @@ pub(super) fn resolve(
     let Some(message) = message else { return String::new() };
     let named = || rules.message(rule, message.id.as_deref()?);
     let text = message.text.as_deref().or_else(named).unwrap_or_default();
+    filled(text, message)
+}
+
+/// Returns the `markdown` of a SARIF result's `message`, with the arguments inserted; empty if it
+/// has none. Some scanners, such as typos, write no `text` with it.
+pub(super) fn markdown(message: Option<&Message>) -> String {
+    let markdown = message.and_then(|message| Some((message.markdown.as_deref()?, message)));
+    markdown.map(|(text, message)| filled(text, message)).unwrap_or_default()
+}
+
+fn filled(text: &str, message: &Message) -> String {
     let arguments = message.arguments.as_deref().unwrap_or_default();
     clean(&fill(text, arguments), MOST_BYTES)
 }

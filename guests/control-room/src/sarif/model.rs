@@ -237,6 +237,7 @@ pub(super) struct Provenance {
 #[derive(Deserialize)]
 pub(super) struct Message {
     pub(super) text: Option<String>,
+    pub(super) markdown: Option<String>,
     pub(super) id: Option<String>,
     pub(super) arguments: Option<Vec<String>>,
 }

@@ -12,7 +12,9 @@ use super::model::{
 use super::rules::{self, FoundRule, RuleIndex};
 use super::uri::ArtifactLocationResolver;
 use super::{SarifRefusal, ScanCoverage, ScanRun, message, parse, weakness};
-use crate::identity::{FindingIdentityGenerator, ResultKey, ResultTraits, is_of_commit};
+use crate::identity::{
+    FindingIdentityGenerator, ResultKey, ResultTraits, is_of_commit, message_hash,
+};
 use crate::observation::{
     FindingLocation, MOST_LOCATIONS, ResultKeyWithOrdinal, ResultObservation, SourceKind,
     SourceTool,
@@ -46,11 +48,13 @@ impl ObservationIterator<'_, '_> {
 
     fn observe(&mut self, result: &ResultObject) -> ResultObservation {
         let rule = self.rules.find(result);
-        let said = message::resolve(result.message.as_ref(), &self.rules, &rule);
+        let plain = message::resolve(result.message.as_ref(), &self.rules, &rule);
+        let markdown = plain.is_empty().then(|| message::markdown(result.message.as_ref()));
+        let said = markdown.as_deref().unwrap_or(&plain);
         let snippet = snippet(result);
         let traits = self.look(result, &rule);
         let (identity, former_identity, equals) =
-            self.identify(result, &rule, &traits, &said, snippet);
+            self.identify(result, &rule, &traits, [said, plain.as_str()], snippet);
         let level = level(result, &self.rules, &rule);
         let (none_said, none_of_rule) = (Map::new(), Map::new());
         let properties = [
@@ -61,10 +65,11 @@ impl ObservationIterator<'_, '_> {
             identity,
             former_identity,
             equals,
-            title: title(&rule, &said),
+            title: title(&rule, said),
             rating: Rating::of(properties, level),
             rule_family: weakness::family(&rule, traits.advisory.as_deref()),
-            sketch: TextFingerprint::of([said.as_str(), snippet.unwrap_or_default()]),
+            sketch: TextFingerprint::of([said, snippet.unwrap_or_default()]),
+            message_hash: Some(message_hash(said)),
             source: SourceTool {
                 rule_id: rule.id,
                 tool: self.run.subject.tool.clone(),
@@ -96,13 +101,13 @@ impl ObservationIterator<'_, '_> {
     }
 
     /// Returns the identity of a result, its former identity if that is another one, and its number
-    /// among equal results.
+    /// among equal results. `former_message` is the message as older versions read it.
     fn identify(
         &mut self,
         result: &ResultObject,
         rule: &FoundRule<'_>,
         looks: &LocationsAndPackage,
-        said: &str,
+        [said, former_message]: [&str; 2],
         snippet: Option<&str>,
     ) -> (String, Option<String>, Option<ResultKeyWithOrdinal>) {
         let none = BTreeMap::new();
@@ -118,14 +123,15 @@ impl ObservationIterator<'_, '_> {
         };
         let key = ResultKey::of(&traits);
         let former_path = looks.former_path.as_deref().unwrap_or_default();
-        let former = |path| ResultKey::former(&ResultTraits { path, ..traits });
+        let former =
+            |path| ResultKey::former(&ResultTraits { path, message: former_message, ..traits });
         // Older versions stored findings with either path.
         let former = [traits.path, former_path].into_iter().map(former).find(|one| *one != key);
         let mut next =
             |key: &ResultKey| self.identities.next(&self.run.subject.tool, &rule.id, key);
         let (identity, ordinal) = next(&key);
         let former_identity = former.map(|former| next(&former).0);
-        let equals = key.is_without_path().then_some(ResultKeyWithOrdinal { key, ordinal });
+        let equals = key.is_small().then_some(ResultKeyWithOrdinal { key, ordinal });
         (identity, former_identity, equals)
     }
 }

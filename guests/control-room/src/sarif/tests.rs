@@ -320,6 +320,17 @@ fn rules_are_found_by_index_id_beginning_and_extension() {
 }
 
 #[test]
+fn a_result_without_a_text_has_the_message_in_markdown() {
+    let title = |message: serde_json::Value| {
+        only(of_result(json!({ "ruleId": "A", "message": message }), json!([]))).title
+    };
+    let markdown = json!({ "markdown": "`{0}` should be `and`", "arguments": ["abd"] });
+    assert_eq!(title(markdown), "`abd` should be `and`");
+    assert_eq!(title(json!({ "text": "plain", "markdown": "**bold**" })), "plain");
+    assert_eq!(title(json!({ "id": "unknown", "markdown": "**bold**" })), "**bold**");
+}
+
+#[test]
 fn rules_are_found_by_guid_and_first_in_the_component_that_is_named() {
     let rules = json!([
         { "id": "S", "guid": "AAAAAAAA-0000-4000-8000-000000000001", "name": "OfDriver" },

@@ -1,8 +1,10 @@
 //! Tests of the area through a fake host: audits are delivered, jobs run and operations called.
 
 mod contract;
+mod equal_results;
 mod identity_at_work;
 mod lifecycle;
+mod markdown;
 mod matching;
 mod order;
 mod packages;

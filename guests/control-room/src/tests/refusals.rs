@@ -64,6 +64,19 @@ fn failed_runs_are_counted_until_a_newer_run_is_successful() {
 }
 
 #[test]
+fn warnings_of_failed_runs_name_the_upload() {
+    let workspace = Workspace::new();
+    let failed = json!({ "invocations": [{ "executionSuccessful": false }] });
+    let failed = sarif_with("T", &[], failed);
+    let (old, new) = (workspace.upload(&failed), workspace.upload(&failed));
+    let warnings = workspace.audit(&[new.clone(), old.clone()])["warnings"].to_string();
+    for upload in [old, new] {
+        let id = upload["upload_id"].as_str().expect("an id");
+        assert!(warnings.contains(&format!("scan.sarif (upload {id}) failed")), "{warnings}");
+    }
+}
+
+#[test]
 fn an_audit_reads_a_bounded_number_of_analyses() {
     let workspace = Workspace::new();
     let run = |category: usize| {

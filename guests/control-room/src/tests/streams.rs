@@ -402,6 +402,26 @@ fn the_list_of_findings_says_what_the_latest_audit_did_not_look_at() {
     assert_eq!(limitations(None), Vec::<String>::new());
 }
 
+#[test]
+fn an_audit_names_the_old_file_that_keeps_a_finding_open() {
+    let workspace = Workspace::new();
+    let scan = |name: &str, results: &[(&str, &str, &str)]| {
+        let listed = artifacts(&["front/login.js", "back/page.js"]);
+        workspace.upload_as(name, &sarif_with("ESLint", results, listed))
+    };
+    let old = scan("eslint-1.sarif", &[SQLI, XSS]);
+    assert_eq!(workspace.audit(std::slice::from_ref(&old))["warnings"], json!([]));
+    let new = scan("eslint-2.sarif", &[XSS]);
+    for _ in 0..2 {
+        let told = workspace.audit(&[new.clone(), old.clone()]);
+        assert_eq!((count(&told, "gone"), workspace.state("sqli")), (0, json!("new")));
+        let why = ["1 finding stays open", "eslint-1.sarif", "under the same filename"];
+        assert!(warnings(&told).len() == 1 && warns(&told, &why), "{told:#}");
+    }
+    let told = workspace.audit(&[scan("eslint-1.sarif", &[XSS]), new]);
+    assert_eq!((count(&told, "gone"), &told["warnings"]), (1, &json!([])));
+}
+
 /// Starts an audit with this input. Returns the payload of the job that imports its findings.
 fn start(workspace: &Workspace, number: u128, input: &Value) -> Value {
     let id = Uuid::from_u128(number);
