@@ -101,8 +101,8 @@ pub(crate) struct Finding {
     pub(crate) gone_at: Option<Timestamp>,
     pub(crate) rule_family: String,
     pub(crate) signature: String,
-    /// Hash of the message with which the finding was last reported, which tells findings of equal
-    /// results apart; `None` for evidence records and if older versions did not store it.
+    /// Hash of the message with which the finding was last reported. It distinguishes findings of
+    /// equal results. `None` for evidence records and if older versions did not store it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message_hash: Option<u32>,
 }

@@ -182,7 +182,7 @@ fn message(path: &str, message: &str) -> ResultKey {
 }
 
 /// Returns a hash of a message without the parts that change while the finding stays the same. It
-/// depends on digits, so that it tells results apart whose keys are equal.
+/// depends on digits, so that it distinguishes results whose keys are equal.
 pub(crate) fn message_hash(message: &str) -> u32 {
     hash(lasting(message).as_bytes())
 }

@@ -55,7 +55,7 @@ pub(crate) struct ResultObservation {
     /// Text about why the scan suppresses the result; `None` if it is not suppressed.
     pub(crate) suppressed: Option<String>,
     pub(crate) sketch: TextFingerprint,
-    /// Hash of the result's message, which tells equal results apart; `None` for evidence records.
+    /// Hash of the result's message, which distinguishes equal results; `None` for evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message_hash: Option<u32>,
     /// Revision of the code that was scanned; `None` if the file does not contain it.
