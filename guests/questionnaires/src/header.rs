@@ -56,8 +56,8 @@ fn plain(name: &str) -> String {
     name.chars().filter(kept).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the letters and digits before the first comma of a column name ("Question, in full").
-/// Other delimiters in a name more likely delimit columns.
+/// Like [`plain`], for the text before the first comma of a column's name ("Question, in full").
+/// Not before `;` or a tab, which more likely separate columns.
 fn plain_beginning(name: &str) -> String {
     plain(name.split(',').next().unwrap_or_default())
 }

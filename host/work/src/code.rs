@@ -127,7 +127,7 @@ pub struct CallOutcome<T> {
 /// A limit of the time that one call of an area's code may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeLimit {
-    /// Maximum time of the call.
+    /// Maximum elapsed or processor time of the call.
     pub time: Duration,
     /// Setting that determines the limit, as text for an error message.
     pub setting: &'static str,

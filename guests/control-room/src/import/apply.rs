@@ -80,8 +80,8 @@ fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &AnalysisGroupC
     gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
 }
 
-/// Whether an open finding would be gone without the file of an observation: an earlier audit
-/// imported the file, and a newer run in another file covers the finding and does not report it.
+/// Whether only the observation's file, which an earlier audit imported, keeps the finding open: a
+/// newer run in another file checked the finding's paths and did not report it.
 fn is_kept_open(
     finding: &Finding,
     sighting: &ObservationSource<'_>,

@@ -178,7 +178,7 @@ impl StoredAudit {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AuditError")]
 struct AuditImportError {
-    /// Part of the audit: `findings`, `dependencies` or `ownership`.
+    /// Part of the audit that has the error: `findings`, `dependencies` or `ownership`.
     part: &'static str,
     upload_id: Option<Uuid>,
     filename: Option<String>,

@@ -134,7 +134,8 @@ impl BackupInProgress<'_> {
         Ok(Some(BackupFile { path, bytes: offset, sha256: hex::encode(digest.finalize()) }))
     }
 
-    /// Copies the database, then the blobs that only the copied database references.
+    /// Copies the database, deletes the copied blobs that it does not reference, and copies the
+    /// referenced ones that are missing.
     async fn copy_database(
         &mut self,
         source: &mut SqliteBackupConnection,

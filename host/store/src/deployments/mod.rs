@@ -249,7 +249,7 @@ pub struct PointerMove<'a> {
     pub answered: Option<&'a str>,
     /// Time at which the live pointer changes.
     pub at: Timestamp,
-    /// Operator who changes the live pointer.
+    /// Operator who makes this change.
     pub by: &'a str,
 }
 
