@@ -132,6 +132,13 @@ fn queued_in(backend: Backend, lane: Lane) -> String {
 const COLUMNS: &str = "id, area, kind, lane, resource_id, status, attempts, max_attempts, \
      available_at, last_error, created_at, updated_at, progress_done, progress_total";
 
+/// Returns the query of the first `$3` jobs of [`queued_in`]. The plus keeps PostgreSQL from walking
+/// the index of waiting jobs, which is in this order, through the jobs of all workspaces.
+pub(super) fn first_queued(backend: Backend, lane: Lane) -> String {
+    let of = queued_in(backend, lane);
+    format!("SELECT {COLUMNS} {of} ORDER BY +available_at, id LIMIT $3")
+}
+
 /// Returns a workspace's jobs: queued ones that are due by lane and position,
 /// then running, retrying (soonest first) and ended ones (latest first). At most
 /// `limit` of each of these four states for each lane.
@@ -141,11 +148,9 @@ pub async fn overview(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<JobForMembers>, Error> {
-    let first = |lane| {
-        let of = queued_in(connection.backend(), lane);
-        let first = format!("SELECT {COLUMNS} {of} ORDER BY available_at, id LIMIT $3");
-        format!("SELECT * FROM ({first}) AS {lane} UNION ALL ")
-    };
+    let backend = connection.backend();
+    let first =
+        |lane| format!("SELECT * FROM ({}) AS {lane} UNION ALL ", first_queued(backend, lane));
     let queued = Lane::ALL.map(first).concat();
     let sql = format!(
         "SELECT {COLUMNS}, CASE WHEN rank = 0 THEN nth END AS position \

@@ -113,3 +113,25 @@ on_both! {
         assert_eq!(find(&mut c, WORKSPACE, NOW, JobId(Uuid::from_u128(9))).await.unwrap(), None);
     }
 }
+
+#[tokio::test]
+async fn the_first_jobs_of_a_workspace_are_read_without_those_of_others() {
+    let Some(fresh) = crate::testing::fresh(crate::Backend::Postgres).await else { return };
+    let mut connection = fresh.store.writer().await.unwrap();
+    let crate::connection::DriverConnection::Postgres(c) = connection.raw() else {
+        panic!("not PostgreSQL")
+    };
+    let fill = "INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, status, attempts, \
+                max_attempts, timeout_ms, available_at, created_at, updated_at) \
+                SELECT CASE WHEN n <= 40000 THEN gen_random_uuid() ELSE $1 END, \
+                gen_random_uuid(), 'a', 'k', $2, '{}', 'queued', 0, 1, 1, n, 1, 1 \
+                FROM generate_series(1, 42000) AS n";
+    let of = (WORKSPACE.0, LANE.as_str());
+    sqlx::query(fill).bind(of.0).bind(of.1).execute(&mut *c).await.unwrap();
+    sqlx::raw_sql("ANALYZE jobs").execute(&mut *c).await.unwrap();
+    let first = crate::jobs::view::first_queued(crate::Backend::Postgres, LANE);
+    let explain = sqlx::AssertSqlSafe(format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {first}"));
+    let explain = sqlx::query_scalar(explain).bind(of.0).bind(50_000_i64).bind(100_i64);
+    let plan: Vec<String> = explain.fetch_all(c).await.unwrap();
+    assert!(!plan.iter().any(|line| line.contains("Rows Removed")), "{plan:#?}");
+}
