@@ -11,7 +11,7 @@ mod twin;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use assurance::serve::Hooks;
+use assurance::serve::ReloadAndServingHooks;
 use assurance::telemetry;
 use assurance_core::config::{Config, ConfigSources};
 use assurance_core::domain::manifest::Manifest;
@@ -67,6 +67,7 @@ async fn main() -> anyhow::Result<()> {
             std::process::exit(1);
         }
     };
-    let hooks = Hooks { on_serving: Box::new(install), ..Hooks::default() };
+    let hooks =
+        ReloadAndServingHooks { on_serving: Box::new(install), ..ReloadAndServingHooks::default() };
     Box::pin(assurance::serve::run(config, hooks)).await
 }

@@ -44,7 +44,7 @@ impl LatestSourceIngestion {
 
 /// Members of an ingestion run of the area `evidence` that this area reads.
 #[derive(Serialize, Deserialize)]
-struct EvidenceIngestionRun {
+struct IngestionRunExtract {
     envelope_id: Uuid,
     mcp_ingestion_id: Option<Uuid>,
     source_external_id: String,
@@ -55,12 +55,12 @@ struct EvidenceIngestionRun {
     rejected_count: usize,
 }
 
-document!(EvidenceIngestionRun, "evidence.ingestion_runs");
+document!(IngestionRunExtract, "evidence.ingestion_runs");
 
 /// Stores an ingestion run as the latest one of its source of evidence, after the earlier runs.
 pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
     catch_up(scope)?;
-    match scope.documents::<EvidenceIngestionRun>().find(run_id)? {
+    match scope.documents::<IngestionRunExtract>().find(run_id)? {
         Some(run) => Ok(take_in(scope, run.value)?),
         None => Ok(()),
     }
@@ -71,13 +71,13 @@ pub(crate) fn catch_up(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<LatestSourceIngestion>().query().first()?.is_some() {
         return Ok(());
     }
-    for run in scope.documents::<EvidenceIngestionRun>().query().limit(CAUGHT_UP).list()? {
+    for run in scope.documents::<IngestionRunExtract>().query().limit(CAUGHT_UP).list()? {
         take_in(scope, run.value)?;
     }
     Ok(())
 }
 
-fn take_in(scope: &Scope, run: EvidenceIngestionRun) -> Result<(), DocumentError> {
+fn take_in(scope: &Scope, run: IngestionRunExtract) -> Result<(), DocumentError> {
     let mut new = LatestSourceIngestion {
         key: key(&run),
         name: run.source_provider,
@@ -105,7 +105,7 @@ fn take_in(scope: &Scope, run: EvidenceIngestionRun) -> Result<(), DocumentError
     }
 }
 
-fn key(run: &EvidenceIngestionRun) -> String {
+fn key(run: &IngestionRunExtract) -> String {
     let kind = if run.mcp_ingestion_id.is_some() { "mcp" } else { "evidence" };
     format!("{kind}:{}/{}", run.source_provider, run.source_external_id)
 }

@@ -40,7 +40,7 @@ struct Audit {
     completed_at: Option<Timestamp>,
     inputs: Vec<AuditInput>,
     records: Vec<Uuid>,
-    parts: AreaAuditResults,
+    parts: AreaAuditResultsExtract,
 }
 
 document!(Audit, "schedules.audits");
@@ -51,20 +51,20 @@ struct AuditInput {
 }
 
 #[derive(Serialize, Deserialize)]
-struct AreaAuditResults {
-    findings: AreaAuditResult,
-    dependencies: AreaAuditResult,
-    ownership: AreaAuditResult,
+struct AreaAuditResultsExtract {
+    findings: AreaAuditResultExtract,
+    dependencies: AreaAuditResultExtract,
+    ownership: AreaAuditResultExtract,
 }
 
 #[derive(Serialize, Deserialize)]
-struct AreaAuditResult {
+struct AreaAuditResultExtract {
     status: String,
     #[serde(default)]
     counts: BTreeMap<String, i64>,
 }
 
-impl AreaAuditResult {
+impl AreaAuditResultExtract {
     fn succeeded(&self) -> bool {
         self.status == "succeeded"
     }

@@ -29,7 +29,7 @@ use area_shared::queue::JobCancelled;
 
 use finding::Finding;
 use import::events::{FindingsCreated, FindingsImported, FindingsReopened, FindingsVerified};
-use import::{AnalysisSeries, BranchScanLimitations, FindingImportJob, StoredImport};
+use import::{AnalysisSeries, AuditImportMarker, BranchScanLimitations, FindingImportJob};
 use lifecycle::{AcceptanceExpiryJob, FindingTransitioned};
 use owners::AssignOwnersJob;
 use room::{ControlRoom, ControlRoomRebuilt, StoredSnapshot};
@@ -107,7 +107,7 @@ fn collections(area: Area) -> Area {
         Collection::of::<BranchScanLimitations>()
             .summary("Limitations of the latest audit of a branch")
             .index(&["limited", "repository_id"]),
-        Collection::of::<StoredImport>().summary("One for each audit"),
+        Collection::of::<AuditImportMarker>().summary("One for each audit"),
     ])
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct StoredFileSummary {
     /// Number of advisories imported from an OSV file; 0 for other files.
     pub(crate) advisories: usize,
     /// Errors because of which the file, or a part of it, was not imported.
-    pub(crate) errors: Vec<UploadedFileError>,
+    pub(crate) errors: Vec<FileImportError>,
     /// Number of errors of the file that are not in `errors`.
     #[serde(default)]
     pub(crate) more_errors: usize,
@@ -57,26 +57,26 @@ const MISSING: &str = "artifact_missing";
 /// An error because of which an uploaded file, or a part of it, was not imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ArtifactError")]
-pub(crate) struct UploadedFileError {
+pub(crate) struct FileImportError {
     pub(crate) code: String,
     /// Description of the error, with its position and how to fix it.
     pub(crate) detail: String,
 }
 
-impl UploadedFileError {
+impl FileImportError {
     pub(crate) fn new(code: &str, detail: impl Into<String>) -> Self {
         Self { code: code.to_owned(), detail: detail.into() }
     }
 }
 
 impl StoredFileSummary {
-    pub(crate) fn new(errors: Vec<UploadedFileError>) -> Self {
+    pub(crate) fn new(errors: Vec<FileImportError>) -> Self {
         Self { reader: READER, errors, ..Self::default() }
     }
 
     /// Returns the result of reading an SBOM file: counts and identification, or the error. The
     /// components are not part of it.
-    pub(crate) fn of_sbom(read: Result<Sbom<'_>, UploadedFileError>) -> Self {
+    pub(crate) fn of_sbom(read: Result<Sbom<'_>, FileImportError>) -> Self {
         match read {
             Ok(sbom) => Self {
                 components: sbom.len(),
@@ -114,7 +114,7 @@ impl StoredFileSummary {
 pub(crate) fn sbom_content(
     scope: &Scope,
     blob: &str,
-) -> Result<Result<Vec<u8>, UploadedFileError>, JobError> {
+) -> Result<Result<Vec<u8>, FileImportError>, JobError> {
     content(scope, blob, sbom::MAX_BYTES)
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn content(
     scope: &Scope,
     blob: &str,
     most_bytes: usize,
-) -> Result<Result<Vec<u8>, UploadedFileError>, JobError> {
+) -> Result<Result<Vec<u8>, FileImportError>, JobError> {
     match scope.shared_blobs("uploads").read_all(blob, most_bytes as u64) {
         Ok(content) => Ok(Ok(content)),
         Err(BlobError::Unavailable) => {
@@ -132,19 +132,19 @@ pub(crate) fn content(
         }
         Err(BlobError::LimitExceeded) => {
             let detail = format!("The file is larger than {most_bytes} bytes; split it.");
-            Ok(Err(UploadedFileError::new("artifact_too_large", detail)))
+            Ok(Err(FileImportError::new("artifact_too_large", detail)))
         }
         Err(BlobError::NotFound | BlobError::InvalidName) => {
             let detail = "The content of this upload was deleted; upload it again.";
-            Ok(Err(UploadedFileError::new(MISSING, detail)))
+            Ok(Err(FileImportError::new(MISSING, detail)))
         }
     }
 }
 
 /// Parses the content of an upload as an SBOM. Returns the given error if there is no content.
 pub(crate) fn sbom(
-    content: &Result<Vec<u8>, UploadedFileError>,
-) -> Result<Sbom<'_>, UploadedFileError> {
+    content: &Result<Vec<u8>, FileImportError>,
+) -> Result<Sbom<'_>, FileImportError> {
     let bytes = content.as_ref().map_err(Clone::clone)?;
-    Sbom::read(bytes).map_err(|mistake| UploadedFileError::new("invalid_sbom", mistake.to_string()))
+    Sbom::read(bytes).map_err(|mistake| FileImportError::new("invalid_sbom", mistake.to_string()))
 }

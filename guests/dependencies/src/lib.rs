@@ -34,7 +34,9 @@ use area_shared::uploads::UploadReady;
 
 use advisories::document::{AdvisoriesWithName, AffectedPackage, StoredAdvisory};
 use advisories::import::AdvisoryImported;
-use advisories::mentions::{self, MentionIndexCompletion, MentionIndexJob, RelatedAdvisoryMention};
+use advisories::mentions::{
+    self, AdvisoryMentionBackfillJob, MentionIndexCompletion, RelatedAdvisoryMention,
+};
 use artifacts::StoredFileSummary;
 use deployments::document::{
     DeploymentEvidenceLink, DeploymentRecorded, LatestCommitAudit, StoredDeployment,
@@ -169,7 +171,7 @@ fn work(area: Area) -> Area {
         .job::<OsvImportJob>(Lane::Ingest, 10, 30_000, evidence::import_advisories)
         .job(Lane::Ingest, 10, 15_000, DependencyEvidenceConsumer::run)
         .job::<ReevaluationJob>(Lane::Ingest, 10, 15_000, reevaluate::run)
-        .job::<MentionIndexJob>(Lane::Maintenance, 10, 30_000, mentions::index)
+        .job::<AdvisoryMentionBackfillJob>(Lane::Maintenance, 10, 30_000, mentions::index)
         .job::<LargeReassessmentJob>(Lane::Ingest, 10, 30_000, rescan::run)
 }
 

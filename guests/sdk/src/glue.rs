@@ -41,7 +41,7 @@ pub fn leave_arena() {
 const ARENA_BYTES: usize = 128 * 1024;
 
 #[repr(C, align(16))]
-struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
+struct ArenaMemory(UnsafeCell<[u8; ARENA_BYTES]>);
 
 /// Allocates from the arena upwards and reuses only the last block that was freed, because a small
 /// call ends before the arena is full. The system allocator serves all blocks that do not fit.
@@ -49,13 +49,13 @@ struct ArenaFirstAllocator {
     used: Cell<usize>,
 }
 
-static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
+static ARENA: ArenaMemory = ArenaMemory(UnsafeCell::new([0; ARENA_BYTES]));
 
 #[global_allocator]
 static ALLOCATOR: ArenaFirstAllocator = ArenaFirstAllocator { used: Cell::new(0) };
 
 // SAFETY: a component's instance has one thread.
-unsafe impl Sync for Arena {}
+unsafe impl Sync for ArenaMemory {}
 // SAFETY: a component's instance has one thread.
 unsafe impl Sync for ArenaFirstAllocator {}
 

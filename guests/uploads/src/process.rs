@@ -68,22 +68,22 @@ pub(crate) fn run(ctx: &JobCtx, job: CheckUploadJob) -> JobResult<CheckUploadJob
 }
 
 /// Result of the malware scan, and the refusal if the content is not accepted.
-struct ScanResult {
+struct MalwareScanDecision {
     status: MalwareStatus,
     refusal: Option<Refusal>,
 }
 
 /// Scans the content for malware. While the scanner is unavailable, the job is retried. After the
 /// last attempt, the content is refused, because unscanned content is never accepted.
-fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
-    let passed = |status| Ok(ScanResult { status, refusal: None });
+fn scan(ctx: &JobCtx, received: &str) -> Result<MalwareScanDecision, JobError> {
+    let passed = |status| Ok(MalwareScanDecision { status, refusal: None });
     let why = match ctx.scan(received) {
         Ok(Verdict::Clean) => return passed(MalwareStatus::Clean),
         Ok(Verdict::Skipped) => return passed(MalwareStatus::Skipped),
         Ok(Verdict::Infected(signature)) => {
             let detail = format!("The scanner found {signature:?}. The content was deleted.");
             let refusal = Some(Refusal::new("malware_found", detail));
-            return Ok(ScanResult { status: MalwareStatus::Infected, refusal });
+            return Ok(MalwareScanDecision { status: MalwareStatus::Infected, refusal });
         }
         Err(ScanError::TooLarge) => "It is larger than the scanner accepts.",
         // Also the result for an upload that ended meanwhile; such an upload is not changed.
@@ -98,7 +98,7 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
     };
     let detail = format!("The content could not be scanned for malware. {why}");
     let refusal = Some(Refusal::new("malware_scan_failed", detail));
-    Ok(ScanResult { status: MalwareStatus::Pending, refusal })
+    Ok(MalwareScanDecision { status: MalwareStatus::Pending, refusal })
 }
 
 fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<CheckUploadJob> {

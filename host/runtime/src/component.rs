@@ -131,7 +131,7 @@ impl Component {
         unit: Option<UnitOfWork>,
         invocation: I,
         deadline: Duration,
-        take: impl FnOnce(I::ExportResult) -> Result<T, CallError> + Send,
+        take: impl FnOnce(I::ReturnValue) -> Result<T, CallError> + Send,
     ) -> CallOutcome<T> {
         let Ok(_places) = self.running.try_acquire_many(self.places) else {
             return CallOutcome { unit, result: Err(CallError::Overloaded) };
@@ -164,7 +164,7 @@ impl Component {
         entry: Option<Arc<BudgetPermit>>,
         invocation: I,
         deadline: Duration,
-    ) -> FinishedCall<I::ExportResult> {
+    ) -> FinishedCall<I::ReturnValue> {
         let meter = self.meter::<I>(deadline);
         let (shared, area) = (self.shared.clone(), self.area.clone());
         let state = CallState::new(shared, area, unit, entry, meter.clone());
@@ -184,7 +184,7 @@ impl Component {
         state: CallState,
         meter: &Arc<CallMeter>,
         invocation: I,
-    ) -> FinishedCall<I::ExportResult> {
+    ) -> FinishedCall<I::ReturnValue> {
         let stops = self.stops.subscribe();
         let call = instance::run(self.exports.clone(), state, invocation, stops).boxed();
         let (executor, places) = match I::IS_JOB {

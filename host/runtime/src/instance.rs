@@ -242,7 +242,7 @@ impl Drop for CallState {
 /// An export to call, with its arguments.
 pub(super) trait Invocation: Send + Sync + 'static {
     /// Type of the called export's result.
-    type ExportResult: Send + 'static;
+    type ReturnValue: Send + 'static;
     /// Setting that the deadline comes from, for the report of a call that exceeds it.
     const DEADLINE_SETTING: &'static str;
     /// Whether the call belongs with the long jobs after its first time slice,
@@ -260,14 +260,14 @@ pub(super) trait Invocation: Send + Sync + 'static {
         &'a self,
         exports: &'a Exports,
         store: &'a mut Store<CallState>,
-    ) -> impl Future<Output = wasmtime::Result<Self::ExportResult>> + Send + 'a;
+    ) -> impl Future<Output = wasmtime::Result<Self::ReturnValue>> + Send + 'a;
 }
 
 /// Call of the export `describe`.
 pub(super) struct DescribeCall;
 
 impl Invocation for DescribeCall {
-    type ExportResult = manifest::Manifest;
+    type ReturnValue = manifest::Manifest;
     const DEADLINE_SETTING: &'static str = "fixed for `describe`";
 
     fn max_cpu(_: &RuntimeState, _: &AreaLogContext) -> Option<TimeLimit> {
@@ -278,7 +278,7 @@ impl Invocation for DescribeCall {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::ExportResult> {
+    ) -> wasmtime::Result<Self::ReturnValue> {
         exports.all.instantiate_async(&mut *store).await?.call_describe(store).await
     }
 }
@@ -297,7 +297,7 @@ pub(super) struct JobBatchLimit {
 }
 
 impl Invocation for BatchLimitsCall {
-    type ExportResult = Vec<JobBatchLimit>;
+    type ReturnValue = Vec<JobBatchLimit>;
     const DEADLINE_SETTING: &'static str = DescribeCall::DEADLINE_SETTING;
 
     fn max_cpu(shared: &RuntimeState, area: &AreaLogContext) -> Option<TimeLimit> {
@@ -308,13 +308,13 @@ impl Invocation for BatchLimitsCall {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::ExportResult> {
+    ) -> wasmtime::Result<Self::ReturnValue> {
         exports.call(AreaExport::Batches, store, ()).await
     }
 }
 
 impl Invocation for types::Request {
-    type ExportResult = Result<types::Reply, types::Problem>;
+    type ReturnValue = Result<types::Reply, types::Problem>;
     const DEADLINE_SETTING: &'static str =
         "`deadline_ms` of its route, else limits.deadline_ms; at most limits.max_deadline_ms";
 
@@ -322,13 +322,13 @@ impl Invocation for types::Request {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::ExportResult> {
+    ) -> wasmtime::Result<Self::ReturnValue> {
         exports.call(AreaExport::Handle, store, (self,)).await
     }
 }
 
 impl Invocation for Job {
-    type ExportResult = Result<Outcome, JobError>;
+    type ReturnValue = Result<Outcome, JobError>;
     const DEADLINE_SETTING: &'static str =
         "`timeout_ms` of its job kind, at most jobs.max_timeout_ms";
     const IS_JOB: bool = true;
@@ -337,7 +337,7 @@ impl Invocation for Job {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::ExportResult> {
+    ) -> wasmtime::Result<Self::ReturnValue> {
         exports.call(AreaExport::Run, store, (self,)).await
     }
 }
@@ -346,7 +346,7 @@ impl Invocation for Job {
 pub(super) struct JobBatch(pub(super) Vec<Job>);
 
 impl Invocation for JobBatch {
-    type ExportResult = Result<Vec<Outcome>, JobError>;
+    type ReturnValue = Result<Vec<Outcome>, JobError>;
     const DEADLINE_SETTING: &'static str = Job::DEADLINE_SETTING;
     const IS_JOB: bool = true;
 
@@ -354,7 +354,7 @@ impl Invocation for JobBatch {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::ExportResult> {
+    ) -> wasmtime::Result<Self::ReturnValue> {
         exports.call(AreaExport::RunBatch, store, (self.0.as_slice(),)).await
     }
 }
@@ -374,7 +374,7 @@ pub(super) async fn run<I: Invocation>(
     state: CallState,
     invocation: I,
     stops: watch::Receiver<CallStopSignal>,
-) -> FinishedCall<I::ExportResult> {
+) -> FinishedCall<I::ReturnValue> {
     let meter = Arc::clone(&state.meter);
     let turn = state.unit.as_ref().map(|unit| Arc::clone(unit.turn()));
     let mut store = Store::new(exports.engine(), state);

@@ -41,7 +41,7 @@ impl Component {
     pub(super) async fn replay<I: Invocation + DeserializeOwned>(
         &self,
         player: &Arc<Player>,
-    ) -> Result<I::ExportResult, CallError> {
+    ) -> Result<I::ReturnValue, CallError> {
         let recording = player.recording();
         let input = recording.input.as_ref().map_or("null", |input| input.get());
         let input: I = serde_json::from_str(input)

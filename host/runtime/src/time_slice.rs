@@ -247,7 +247,7 @@ fn processor_ns() -> u64 {
 
 /// Reason why the host ended a call that did not end by itself.
 #[derive(Debug)]
-pub(super) enum AbandonReason {
+pub(super) enum ForcedEndReason {
     /// The request became long while all of the area's places for long requests
     /// were taken.
     Overloaded,
@@ -281,14 +281,14 @@ impl LongCallPlaces {
     }
 
     /// Takes a place for the call that this meter belongs to.
-    async fn take(&self, meter: &CallMeter) -> Result<OwnedSemaphorePermit, AbandonReason> {
+    async fn take(&self, meter: &CallMeter) -> Result<OwnedSemaphorePermit, ForcedEndReason> {
         let free = Arc::clone(&self.free);
         if !self.waits {
-            return free.try_acquire_owned().map_err(|_| AbandonReason::Overloaded);
+            return free.try_acquire_owned().map_err(|_| ForcedEndReason::Overloaded);
         }
         match timeout(meter.left(), free.acquire_owned()).await {
-            Ok(place) => place.map_err(|_| AbandonReason::Overloaded),
-            Err(_) => Err(AbandonReason::Deadline),
+            Ok(place) => place.map_err(|_| ForcedEndReason::Overloaded),
+            Err(_) => Err(ForcedEndReason::Deadline),
         }
     }
 }
@@ -334,7 +334,7 @@ impl LowPriorityExecutor {
         mut call: BoxFuture<'static, T>,
         meter: Arc<CallMeter>,
         places: &LongCallPlaces,
-    ) -> Result<T, AbandonReason> {
+    ) -> Result<T, ForcedEndReason> {
         let mut place = None;
         let mut is_aside = places.free.available_permits() == 0;
         loop {
@@ -390,13 +390,13 @@ impl LowPriorityExecutor {
         &self,
         task: impl Future<Output = T> + Send + 'static,
         left: Duration,
-    ) -> Result<T, AbandonReason> {
+    ) -> Result<T, ForcedEndReason> {
         // If the caller is dropped, the guest ends at the next epoch tick.
         let task = AbortOnDropHandle::new(self.executor.spawn(task.in_current_span()));
         match timeout(left + GRACE, task).await {
             Ok(Ok(ended)) => Ok(ended),
-            Ok(Err(error)) => Err(AbandonReason::Panicked(error.to_string())),
-            Err(_) => Err(AbandonReason::Deadline),
+            Ok(Err(error)) => Err(ForcedEndReason::Panicked(error.to_string())),
+            Err(_) => Err(ForcedEndReason::Deadline),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::backtrace;
 use super::instance::{AreaLogContext, CallState};
 use super::limits::ExceededMemoryLimit;
 use super::settings::WriteLockLimit;
-use super::time_slice::{AbandonReason, CallMeter};
+use super::time_slice::{CallMeter, ForcedEndReason};
 use assurance_core::domain::area::CallOrigin;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::recordings::{RecordedFault, ReplayStopReason, frames};
@@ -118,7 +118,7 @@ impl TrapReport {
     }
 }
 
-impl AbandonReason {
+impl ForcedEndReason {
     pub(super) fn into_error(self, deadline: TimeLimit) -> CallError {
         match self {
             Self::Overloaded => CallError::Overloaded,

@@ -1,4 +1,4 @@
-//! Database notifications of moved live pointers. A notification can be lost
+//! Database notifications of moved live versions. A notification can be lost
 //! with its connection, so receivers must also poll.
 
 use sqlx::postgres::{PgListener, PgPoolOptions};

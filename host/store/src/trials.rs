@@ -106,7 +106,7 @@ pub async fn end(
     Ok(true)
 }
 
-/// Ends an area's running trial because its live pointer changes: either the
+/// Ends an area's running trial because its live version changes: either the
 /// tried version is live now, or the version it was compared with is not.
 pub(super) async fn end_for_new_pointer(
     connection: &mut Connection,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::overlay::KnownDocument;
+use super::overlay::OverlayLookup;
 use super::read_log::RepeatableQueryResult;
 use super::reading::{ReadConnection, ReadKind};
 use super::scope::AreaPolicy;
@@ -40,9 +40,9 @@ impl UnitOfWork {
             return Ok(None);
         }
         match self.documents.look(&scope.full_name, id) {
-            KnownDocument::Absent => return Ok(None),
-            KnownDocument::Whole(document) => return Ok(Some(document.clone())),
-            KnownDocument::Unread => {}
+            OverlayLookup::Absent => return Ok(None),
+            OverlayLookup::Whole(document) => return Ok(Some(document.clone())),
+            OverlayLookup::Unread => {}
         }
         let found = match self.logged_document(&scope.full_name, id) {
             Some(found) => found,
@@ -70,16 +70,16 @@ impl UnitOfWork {
             return Err(HostCallError::Refused(DocumentError::LimitExceeded));
         }
         let unread = |id: &&String| {
-            is_id(id) && matches!(self.documents.look(&scope.full_name, id), KnownDocument::Unread)
+            is_id(id) && matches!(self.documents.look(&scope.full_name, id), OverlayLookup::Unread)
         };
         let mut missing: Vec<String> = ids.iter().filter(unread).cloned().collect();
         missing.sort_unstable();
         missing.dedup();
         let found = self.read_many(scope, missing).await?;
         let one = |id: &String| match self.documents.look(&scope.full_name, id) {
-            KnownDocument::Whole(document) => Some(document),
-            KnownDocument::Absent => None,
-            KnownDocument::Unread => found.get(id),
+            OverlayLookup::Whole(document) => Some(document),
+            OverlayLookup::Absent => None,
+            OverlayLookup::Unread => found.get(id),
         };
         let found: Vec<&Document> = ids.iter().filter_map(one).collect();
         // An id may be listed several times.

@@ -52,7 +52,7 @@ pub(super) struct DocumentWriteUndo {
 
 /// What the call knows of one document without reading the database.
 #[derive(Debug)]
-pub(super) enum KnownDocument<'a> {
+pub(super) enum OverlayLookup<'a> {
     /// The document does not exist, or the call has deleted it.
     Absent,
     /// The complete document, with the call's changes.
@@ -62,11 +62,11 @@ pub(super) enum KnownDocument<'a> {
 }
 
 impl DocumentOverlay {
-    pub(super) fn look(&self, collection: &str, id: &str) -> KnownDocument<'_> {
+    pub(super) fn look(&self, collection: &str, id: &str) -> OverlayLookup<'_> {
         match self.entry(collection, id).map(|entry| &entry.now) {
-            Some(CurrentDocumentState::Absent { .. }) => KnownDocument::Absent,
-            Some(CurrentDocumentState::Whole { document, .. }) => KnownDocument::Whole(document),
-            Some(CurrentDocumentState::Head { .. }) | None => KnownDocument::Unread,
+            Some(CurrentDocumentState::Absent { .. }) => OverlayLookup::Absent,
+            Some(CurrentDocumentState::Whole { document, .. }) => OverlayLookup::Whole(document),
+            Some(CurrentDocumentState::Head { .. }) | None => OverlayLookup::Unread,
         }
     }
 

@@ -31,7 +31,7 @@ impl LoadRequest {
 
 /// Number of connections of a load, and its duration.
 #[derive(Clone, Copy)]
-pub(crate) struct LoadSettings {
+pub(crate) struct LoadExtent {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
 }
@@ -70,7 +70,7 @@ pub(crate) fn require_wrk() -> anyhow::Result<()> {
 pub(crate) fn run(
     server: &Server,
     operation: &LoadRequest,
-    load: LoadSettings,
+    load: LoadExtent,
 ) -> anyhow::Result<LoadResults> {
     let cpu_before = server.cpu_us()?;
     let output = command(server, operation, load).output().context("wrk does not start")?;
@@ -93,7 +93,7 @@ pub(crate) fn run(
     })
 }
 
-fn command(server: &Server, operation: &LoadRequest, load: LoadSettings) -> Command {
+fn command(server: &Server, operation: &LoadRequest, load: LoadExtent) -> Command {
     let mut wrk = Command::new("wrk");
     wrk.args(["--threads", "1", "--timeout", "10s"])
         .arg("--connections")

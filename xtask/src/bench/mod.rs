@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use self::load::{LoadRequest, LoadResults, LoadSettings};
+use self::load::{LoadExtent, LoadRequest, LoadResults};
 use self::report::{NeighbourLatency, OperationResults, Report, median, medians};
 use self::server::{Server, ServerParameters};
 use crate::postgres::TemporaryPostgres;
@@ -213,9 +213,9 @@ impl ServerPair {
         operation: &LoadRequest,
         backend: &'static str,
     ) -> anyhow::Result<OperationResults> {
-        let load = LoadSettings { connections: options.connections, seconds: options.seconds };
+        let load = LoadExtent { connections: options.connections, seconds: options.seconds };
         let run = |server, load| load::run(server, operation, load);
-        let warm = LoadSettings { seconds: 1, ..load };
+        let warm = LoadExtent { seconds: 1, ..load };
         run(&self.component, warm)?;
         run(&self.twin, warm)?;
         let (mut component, mut twin) = (Vec::<LoadResults>::new(), Vec::<LoadResults>::new());
@@ -292,9 +292,9 @@ fn neighbour(programs: &BuiltPrograms, options: &Options) -> anyhow::Result<Neig
     let server = Server::start(&alone(programs, "neighbour", &areas))?;
     server.create_cases(10)?;
     // Far below the machine's maximum, so that latency and not throughput is measured.
-    let quick = LoadSettings { connections: 2, seconds: options.seconds };
+    let quick = LoadExtent { connections: 2, seconds: options.seconds };
     let quiet = load::run(&server, &LIST, quick)?;
-    let looping = LoadSettings { connections: 16, seconds: options.seconds + 2 };
+    let looping = LoadExtent { connections: 16, seconds: options.seconds + 2 };
     let beside_a_loop = std::thread::scope(|scope| {
         let noise = scope.spawn(|| load::run(&server, &LOOP, looping));
         std::thread::sleep(std::time::Duration::from_secs(1));

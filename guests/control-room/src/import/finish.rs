@@ -8,7 +8,7 @@ use area_sdk::{DocumentError, JobError, Query, Value};
 use serde_json::{Map, json};
 
 use super::events::{FindingsImported, ImportStatus};
-use super::{FindingImportJob, ImportCounts, MOST_REPORTED, StoredImport, coverage, limits};
+use super::{AuditImportMarker, FindingImportJob, ImportCounts, MOST_REPORTED, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
@@ -56,7 +56,7 @@ pub(super) fn step(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobError>
     });
     limits::keep(ctx, job, &warnings)?;
     coverage::delete(ctx, job)?;
-    if let Some(mut import) = ctx.documents::<StoredImport>().find(job.audit.audit_id)? {
+    if let Some(mut import) = ctx.documents::<AuditImportMarker>().find(job.audit.audit_id)? {
         import.finished_at = Some(ctx.now());
         ctx.documents().replace(&mut import)?;
     }

@@ -78,14 +78,14 @@ struct AuditStarted {
 /// second one. The document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Import")]
-pub(crate) struct StoredImport {
+pub(crate) struct AuditImportMarker {
     repository_id: Uuid,
     started_at: Timestamp,
     /// Time at which the import of the audit's findings ended; null while it runs.
     finished_at: Option<Timestamp>,
 }
 
-document!(StoredImport, "imports");
+document!(AuditImportMarker, "imports");
 
 /// Counts, warnings and errors of the import of an audit's findings so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -200,10 +200,10 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     let mut audit: AuditStarted = event.data()?;
     audit.inputs.retain(|input| input.format.as_deref() == Some("sarif"));
     let (audit_id, repository_id) = (audit.audit_id, audit.repository_id);
-    if ctx.documents::<StoredImport>().find(audit_id)?.is_some() {
+    if ctx.documents::<AuditImportMarker>().find(audit_id)?.is_some() {
         return Ok(Outcome::Done);
     }
-    let import = StoredImport { repository_id, started_at: ctx.now(), finished_at: None };
+    let import = AuditImportMarker { repository_id, started_at: ctx.now(), finished_at: None };
     ctx.documents().create(audit_id, &import)?;
     let job = FindingImportJob {
         audit,

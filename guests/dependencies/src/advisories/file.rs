@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::import::{self, ReevaluationTargets};
 use super::packed;
-use crate::artifacts::{self, StoredFileSummary, UploadedFileError};
+use crate::artifacts::{self, FileImportError, StoredFileSummary};
 use crate::budget::StepBudget;
 use crate::osv::Osv;
 use crate::reading::{self, ImportFailure};
@@ -100,7 +100,7 @@ fn import_some(
     let (found, total) = match records_at(content, offset..offset.saturating_add(STEP)) {
         Ok(found) => found,
         Err(mistake) => {
-            artifact.errors.push(UploadedFileError::new("invalid_osv", mistake.to_string()));
+            artifact.errors.push(FileImportError::new("invalid_osv", mistake.to_string()));
             return Ok(None);
         }
     };
@@ -138,7 +138,7 @@ fn import_some(
             }
             Err(mistake) if artifact.errors.len() < MOST_ERRORS => {
                 let mistake = if total == 1 { mistake } else { mistake.within(&format!("/{at}")) };
-                artifact.errors.push(UploadedFileError::new("invalid_osv", mistake.to_string()));
+                artifact.errors.push(FileImportError::new("invalid_osv", mistake.to_string()));
             }
             Err(_) => artifact.more_errors += 1,
         }

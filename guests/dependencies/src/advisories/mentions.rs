@@ -124,24 +124,27 @@ pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError>
 /// Job that stores the mentions (`upstream`, `related`) of advisories that were imported by
 /// versions of this area without mentions.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct MentionIndexJob {
+pub(crate) struct AdvisoryMentionBackfillJob {
     /// Id of the last advisory whose mentions the job stored; `None` before the first.
     after: Option<String>,
 }
 
-job!(MentionIndexJob, "index_mentions");
+job!(AdvisoryMentionBackfillJob, "index_mentions");
 
 /// Enqueues the job that stores the mentions of all advisories, unless it has finished before.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<MentionIndexCompletion>().find(INDEX)?.is_none() {
         let later = JobOptions { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
-        scope.enqueue_with(&MentionIndexJob { after: None }, later);
+        scope.enqueue_with(&AdvisoryMentionBackfillJob { after: None }, later);
     }
     Ok(())
 }
 
 /// Runs one step of the job that stores the mentions of all advisories.
-pub(crate) fn index(ctx: &JobCtx, mut job: MentionIndexJob) -> JobResult<MentionIndexJob> {
+pub(crate) fn index(
+    ctx: &JobCtx,
+    mut job: AdvisoryMentionBackfillJob,
+) -> JobResult<AdvisoryMentionBackfillJob> {
     let mut budget = StepBudget::default();
     loop {
         let all = ctx.documents::<StoredAdvisory>().query().after(job.after.as_ref());

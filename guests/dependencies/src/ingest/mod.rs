@@ -26,7 +26,7 @@ use area_sdk::text::truncate_bytes;
 use area_sdk::{EventDelivery, JobOptions, Scope};
 
 use crate::advisories::{file, mentions};
-use crate::artifacts::{StoredFileSummary, UploadedFileError};
+use crate::artifacts::{FileImportError, StoredFileSummary};
 
 pub(crate) use claim::{BranchInventoryHead, head_id};
 pub(crate) use former::causes_alert;
@@ -190,10 +190,10 @@ impl ImportCounts {
         of_input.map(|(_, limitation)| limitation.clone())
     }
 
-    fn fail(&mut self, input: &AuditInputFile, error: UploadedFileError) {
+    fn fail(&mut self, input: &AuditInputFile, error: FileImportError) {
         self.refused += usize::from(input.is_sbom());
         if self.errors.len() < MOST_TOLD {
-            let UploadedFileError { code, detail } = error;
+            let FileImportError { code, detail } = error;
             self.errors.push(InputFileError { upload_id: input.upload_id, code, detail });
         } else {
             self.more_errors += 1;

@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
 use super::{AuditInputFile, AuditStarted, ImportCounts};
-use crate::artifacts::{self, UploadedFileError};
+use crate::artifacts::{self, FileImportError};
 use crate::documents::put;
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
@@ -43,7 +43,7 @@ pub(super) fn store(
              by subject.",
             statements.len()
         );
-        tally.fail(input, UploadedFileError::new("too_many_statements", detail));
+        tally.fail(input, FileImportError::new("too_many_statements", detail));
         statements.truncate(MOST_STATEMENTS);
     }
     tally.statements += statements.len();

@@ -1,4 +1,4 @@
-//! The life cycle of an area's version: stored versions, live pointers, the
+//! The life cycle of an area's version: stored and live versions, the
 //! audit log, node reports.
 
 use schemars::JsonSchema;

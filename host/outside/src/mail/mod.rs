@@ -53,10 +53,10 @@ pub enum MailError {
 
 /// Sends mail by the mail server or into the folder. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Mailer(Arc<Inner>);
+pub struct Mailer(Arc<MailerState>);
 
 #[derive(Debug)]
-struct Inner {
+struct MailerState {
     from: Mailbox,
     way: MailTransport,
     config: MailConfig,
@@ -89,7 +89,7 @@ impl Mailer {
             Some(url) => MailTransport::Smtp(Smtp::new(url.reveal(), timeout)?),
             None => MailTransport::Folder(config.data_dir.join("mail")),
         };
-        Ok(Self(Arc::new(Inner { from, way, config: mail.clone() })))
+        Ok(Self(Arc::new(MailerState { from, way, config: mail.clone() })))
     }
 
     /// Returns the configuration with the limits on the number of messages;

@@ -33,12 +33,12 @@ async fn execute<T: Send + 'static>(
     call: impl Future<Output = T> + Send + 'static,
     meter: Arc<CallMeter>,
     places: LongCallPlaces,
-) -> Result<T, AbandonReason> {
+) -> Result<T, ForcedEndReason> {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
     executor.run(call.boxed(), meter, &places).await
 }
 
-async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonReason> {
+async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, ForcedEndReason> {
     let call = compute(meter.clone(), ticks, false);
     execute(call, meter, LongCallPlaces::for_requests(places)).await
 }
@@ -101,7 +101,7 @@ async fn a_call_of_a_few_slices_needs_no_place() {
 
 #[tokio::test]
 async fn without_a_place_a_long_call_is_given_up() {
-    assert!(matches!(run(60, meter(5, 5000), 0).await, Err(AbandonReason::Overloaded)));
+    assert!(matches!(run(60, meter(5, 5000), 0).await, Err(ForcedEndReason::Overloaded)));
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_long_job_waits_for_a_place_until_its_deadline() {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
     let places = LongCallPlaces::for_jobs(1);
     let held = places.take(&meter(5, 60_000)).await.unwrap();
-    assert!(matches!(places.take(&meter(5, 0)).await, Err(AbandonReason::Deadline)));
+    assert!(matches!(places.take(&meter(5, 0)).await, Err(ForcedEndReason::Deadline)));
     let meter = meter(5, 60_000);
     let free = async {
         while !meter.is_long() {
@@ -197,5 +197,5 @@ async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
         std::future::pending::<()>().await;
     };
     let ended = execute(stubborn, meter, LongCallPlaces::for_requests(1)).await;
-    assert!(matches!(ended, Err(AbandonReason::Deadline)));
+    assert!(matches!(ended, Err(ForcedEndReason::Deadline)));
 }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::CommonOptions;
 use super::demo::{self, PreparedDemo};
-use crate::serve::{DatabaseLock, Hooks};
+use crate::serve::{DatabaseLock, ReloadAndServingHooks};
 use crate::telemetry;
 use assurance_core::config::{Config, FlagOverrides, ignored_variables};
 use assurance_service::app::App;
@@ -91,7 +91,8 @@ impl Serve {
             let variables = ignored.join(", ");
             tracing::warn!(variables, "ignored environment variables: not configuration keys");
         }
-        let mut hooks = if self.demo { demonstrate(&config).await? } else { Hooks::default() };
+        let mut hooks =
+            if self.demo { demonstrate(&config).await? } else { ReloadAndServingHooks::default() };
         hooks.reload = Some(Box::new(load));
         Box::pin(crate::serve::run(config, hooks)).await
     }
@@ -106,7 +107,7 @@ fn load(common: &CommonOptions, flags: FlagOverrides, demo: bool) -> anyhow::Res
     Ok(config)
 }
 
-async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
+async fn demonstrate(config: &Config) -> anyhow::Result<ReloadAndServingHooks> {
     // Released before the service takes it.
     let lock = DatabaseLock::take(config)?;
     let demo = PreparedDemo::prepare(config).await?;
@@ -119,5 +120,5 @@ async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
             }
         });
     };
-    Ok(Hooks { on_serving: Box::new(finish), ..Hooks::default() })
+    Ok(ReloadAndServingHooks { on_serving: Box::new(finish), ..ReloadAndServingHooks::default() })
 }

@@ -52,14 +52,14 @@ pub type ConfigReloadFn = Box<dyn Fn() -> anyhow::Result<Config> + Send>;
 pub type OnServing = Box<dyn FnOnce(&App, String) + Send>;
 
 /// Functions that [`run`] calls: at SIGHUP, and once the API is served.
-pub struct Hooks {
+pub struct ReloadAndServingHooks {
     /// Reads the configuration again at SIGHUP; `None` ignores the signal.
     pub reload: Option<ConfigReloadFn>,
     /// Called once the API is served.
     pub on_serving: OnServing,
 }
 
-impl Default for Hooks {
+impl Default for ReloadAndServingHooks {
     fn default() -> Self {
         Self { reload: None, on_serving: Box::new(|_, _| {}) }
     }
@@ -70,7 +70,7 @@ impl Default for Hooks {
 ///
 /// # Errors
 /// A resource cannot be opened, or an address cannot be bound.
-pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
+pub async fn run(config: Config, hooks: ReloadAndServingHooks) -> anyhow::Result<()> {
     let mut signals = StopSignals::install()?;
     // Received from here on: by default, SIGHUP ends a process that is still starting.
     let hangups = signal(SignalKind::hangup())?;
@@ -103,7 +103,11 @@ struct RunningService {
 }
 
 impl RunningService {
-    async fn start(config: Config, hooks: Hooks, hangups: Signal) -> anyhow::Result<Self> {
+    async fn start(
+        config: Config,
+        hooks: ReloadAndServingHooks,
+        hangups: Signal,
+    ) -> anyhow::Result<Self> {
         open_files::raise_limit(&config);
         let lock = DatabaseLock::take(&config)?;
         let metrics = Metrics::install()?;

@@ -10,7 +10,7 @@ use super::trials;
 use assurance_core::domain::deployment::{LivePointer, StoredVersion, VersionStage};
 use assurance_core::domain::time::Timestamp;
 
-/// PostgreSQL channel that notifies all nodes of a changed live pointer or
+/// PostgreSQL channel that notifies all nodes of a changed live version or
 /// trial of an area.
 pub(super) const CHANNEL: &str = "assurance_live_areas";
 
@@ -146,13 +146,13 @@ pub async fn current(connection: &mut Connection) -> Result<Vec<StoredVersion>, 
     rows.into_iter().map(deployment).collect()
 }
 
-/// Returns the live pointers of all areas: which version of each is live.
+/// Returns the live version of each area.
 pub async fn pointers(connection: &mut Connection) -> Result<Vec<LivePointer>, Error> {
     let rows: Vec<PointerRow> = fetch_all!(connection, pointers!("ORDER BY area"));
     Ok(rows.into_iter().map(pointer).collect())
 }
 
-/// Returns the live pointer of one area, which names its live version; `None`
+/// Returns the live version of one area; `None`
 /// if the area has none.
 pub async fn pointer_of(
     connection: &mut Connection,
@@ -171,7 +171,7 @@ pub async fn lock(connection: &mut Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Changes an area's live pointer (to `None` if the area is removed) and
+/// Changes an area's live version (to `None` if the area is removed) and
 /// notifies every node. The former live version gets the stage `left`; a
 /// running trial of the area ends. A later rollback activates the former
 /// version.
@@ -237,17 +237,17 @@ pub async fn approve(
     Ok(approved > 0)
 }
 
-/// A change of an area's live pointer, to another version or to none.
+/// A change of an area's live version, to another version or to none.
 #[derive(Clone, Copy, Debug)]
 pub struct PointerMove<'a> {
-    /// Name of the area whose live pointer changes.
+    /// Name of the area whose live version changes.
     pub area: &'a str,
     /// Digest of the area's new live version; `None` removes the area.
     pub digest: Option<&'a str>,
     /// Digest of the previous live version if it was loaded from a folder and
     /// so has no pointer; otherwise `None`.
     pub answered: Option<&'a str>,
-    /// Time at which the live pointer changes.
+    /// Time at which the live version changes.
     pub at: Timestamp,
     /// Operator who makes this change.
     pub by: &'a str,

@@ -14,7 +14,7 @@ use serde_json::json;
 use xtask::languages::NonRustLanguage;
 
 use self::report::{LanguageResults, Report};
-use super::load::{self, LoadRequest, LoadResults, LoadSettings};
+use super::load::{self, LoadExtent, LoadRequest, LoadResults};
 use super::operators::OperatorsClient;
 use super::report::{Latency, medians};
 use super::server::Server;
@@ -145,9 +145,9 @@ impl LanguageBench {
     fn loads(&self, options: &Options) -> anyhow::Result<Vec<[LoadResults; 2]>> {
         let mut rounds: Vec<[Vec<LoadResults>; 2]> =
             self.candidates.iter().map(|_| Default::default()).collect();
-        let reads = LoadSettings { connections: options.connections, seconds: options.seconds };
-        let writes = LoadSettings { connections: WRITERS, ..reads };
-        let warm_up = LoadSettings { seconds: 1, ..reads };
+        let reads = LoadExtent { connections: options.connections, seconds: options.seconds };
+        let writes = LoadExtent { connections: WRITERS, ..reads };
+        let warm_up = LoadExtent { seconds: 1, ..reads };
         for round in 0..options.rounds {
             for (candidate, [read, written]) in self.candidates.iter().zip(&mut rounds) {
                 let language = &candidate.language;

@@ -16,7 +16,7 @@ pub(super) use self::service::{due, subscribe, until_drained};
 use self::peers::PeersProgram;
 use self::rows::{MeasuredSubject, MeasurementTable, SubjectRoundResults};
 use self::service::MeasuredService;
-use super::load::LoadSettings;
+use super::load::LoadExtent;
 use super::{BuiltPrograms, Options, machine, report};
 use crate::postgres::TemporaryPostgres;
 use crate::workspace::Workspace;
@@ -101,7 +101,7 @@ impl<'a> Bench<'a> {
             postgres: self.postgres,
             backend,
             name: format!("{whose}-{connections}-{round}"),
-            load: LoadSettings { connections, seconds: self.options.seconds },
+            load: LoadExtent { connections, seconds: self.options.seconds },
         }
     }
 

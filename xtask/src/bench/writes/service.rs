@@ -12,7 +12,7 @@ use serde_json::json;
 use super::postgres_cpu_us;
 use super::receiver::WebhookReceiver;
 use super::rows::SubjectRoundResults;
-use crate::bench::load::{self, LoadSettings};
+use crate::bench::load::{self, LoadExtent};
 use crate::bench::server::{Server, ServerParameters};
 use crate::bench::steady::{RequestWithExpectedResponse, SteadyLoad};
 use crate::bench::{BuiltPrograms, CREATE, plan};
@@ -32,7 +32,7 @@ pub(super) struct MeasuredService<'a> {
     pub(super) backend: &'static str,
     /// Part of the names of databases and folders, which no other build or round uses.
     pub(super) name: String,
-    pub(super) load: LoadSettings,
+    pub(super) load: LoadExtent,
 }
 
 impl MeasuredService<'_> {
@@ -64,7 +64,7 @@ impl MeasuredService<'_> {
             server.spread_over(workspaces)?;
         }
         let run = |load| load::run(&server, &CREATE, load);
-        run(LoadSettings { seconds: 1, ..self.load })?;
+        run(LoadExtent { seconds: 1, ..self.load })?;
         let before = postgres_cpu_us()?;
         let posts = run(self.load)?;
         let requests = posts.requests_per_second * f64::from(self.load.seconds);
