@@ -1,16 +1,18 @@
-//! Commits units of work on SQLite in groups, with one `fdatasync` for all.
+//! Commits units of work in groups, with one `fdatasync` for all: on PostgreSQL
+//! by shared statements, on SQLite in shared transactions.
 //!
-//! A unit of work without an open transaction adds its effects to a queue. One
+//! On SQLite, a unit of work without an open transaction adds its effects to a queue. One
 //! task at a time takes SQLite's write lock and applies all queued units in
 //! savepoints, so that a unit that fails does not affect the others. Units that
-//! only insert, and by the same statements, share the statements and a
-//! savepoint; if one of them fails, each is applied again by itself. Units that
+//! only insert and end jobs, by the same statements, share a savepoint; if one of them fails, each is applied again by itself. Units that
 //! arrive meanwhile form the next group.
 //!
 //! Invariant: a unit is acknowledged only after the commit of its group. If the
 //! group itself fails, or if a unit panics, it is rolled back. Each of its units
 //! is then committed in a separate transaction, so that each caller gets its own
 //! error.
+
+mod postgres;
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -25,7 +27,8 @@ use tokio::sync::oneshot;
 use super::apply::{self, Effects};
 use super::connection::{SAVEPOINT, Tx};
 use super::error::Error;
-use super::{Store, TransactionAccess};
+use super::{Backend, Store, TransactionAccess};
+use postgres::SharedStatementQueues;
 
 /// Maximum number of units of work in one group commit. Other writers wait
 /// until the group is committed.
@@ -40,24 +43,27 @@ const UNITS: &str = "assurance_database_group_commit_units_total";
 
 /// Describes the metrics of group commits.
 pub(super) fn describe_metrics() {
-    metrics::describe_counter!(GROUPS, "Commits that groups of calls shared (SQLite)");
-    metrics::describe_counter!(UNITS, "Calls committed by group commits (SQLite)");
+    metrics::describe_counter!(GROUPS, "Commits that groups of calls shared");
+    metrics::describe_counter!(UNITS, "Calls committed by group commits");
 }
 
-/// Queue of units of work that wait to be committed together on SQLite.
+/// Units of work that wait to be committed together.
 #[derive(Debug)]
 pub(super) struct GroupCommit {
+    /// Those that wait for SQLite.
     queue: Mutex<Queue>,
+    /// Those that wait for PostgreSQL.
+    shared_statements: SharedStatementQueues,
     /// Runtime on which groups are committed, because a caller may run on a
     /// low-priority thread.
     runtime: Handle,
 }
 
 impl GroupCommit {
-    /// Creates an empty queue, whose groups are committed on the current
-    /// runtime.
+    /// Creates empty queues, whose groups are committed on the current runtime.
     pub(super) fn new() -> Self {
-        Self { queue: Mutex::default(), runtime: Handle::current() }
+        let (queue, shared_statements) = Default::default();
+        Self { queue, shared_statements, runtime: Handle::current() }
     }
 }
 
@@ -85,12 +91,15 @@ impl Unit {
 
 impl Store {
     /// Commits a call's effects together with those of other waiting calls.
-    /// Only for SQLite. Returns the number of requested deliveries that were
-    /// enqueued; of calls that shared a statement, an equal share of all.
+    /// Returns the number of requested deliveries that were enqueued; of calls
+    /// that shared a statement, an equal share of all.
     ///
     /// # Errors
     /// The errors of [`apply::apply`]; the effects are then rolled back.
     pub async fn commit_in_group(&self, effects: Effects) -> Result<u64, Error> {
+        if self.backend() == Backend::Postgres {
+            return self.commit_in_statement(effects).await;
+        }
         let (done, committed) = oneshot::channel();
         let unit = Unit::new(effects, done);
         {

@@ -207,6 +207,7 @@ parameters! {
         Texts(Vec<String>) = "text[]",
         MaybeTexts(Vec<Option<String>>) = "text[]",
         Integers(Vec<i64>) = "bigint[]",
+        MaybeIntegers(Vec<Option<i64>>) = "bigint[]",
         Booleans(Vec<bool>) = "boolean[]",
         Blobs(Vec<Vec<u8>>) = "bytea[]",
     }

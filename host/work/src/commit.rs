@@ -251,11 +251,7 @@ impl UnitOfWork {
             let tx = self.store.begin(TransactionAccess::Write).await?;
             return self.write_in(tx, effects).await;
         }
-        let mut connection = self.store.serializable().await?;
-        let delivered =
-            apply(&mut connection, effects, AutocommitOrTransaction::Autocommit).await?;
-        connection.release();
-        Ok(delivered)
+        self.store.commit_in_group(effects).await
     }
 
     /// Commits a call in the transaction that it has read from. Returns the number of requested

@@ -8,10 +8,8 @@
 //! before insertions, so that the values of deleted documents are free in unique
 //! indexes.
 
-mod postgres;
+pub(crate) mod postgres;
 pub(crate) mod sqlite;
-
-use std::collections::BTreeMap;
 
 use super::blobs::StoredBlob;
 use super::connection::{Connection, DriverConnection};
@@ -128,34 +126,7 @@ pub struct DocumentDelete {
     pub from: u64,
 }
 
-/// The effects of one call on the documents of one collection.
-#[derive(Debug, Default)]
-struct CollectionEffects<'e> {
-    seen: Vec<&'e ReadDocument>,
-    deletes: Vec<&'e DocumentDelete>,
-    updates: Vec<&'e DocumentUpdate>,
-    inserts: Vec<&'e DocumentInsert>,
-}
-
 impl Effects {
-    /// Returns the effects on documents by the full name of their collection.
-    fn by_collection(&self) -> BTreeMap<&str, CollectionEffects<'_>> {
-        let mut all: BTreeMap<&str, CollectionEffects<'_>> = BTreeMap::new();
-        for one in &self.seen {
-            all.entry(&one.collection).or_default().seen.push(one);
-        }
-        for one in &self.deletes {
-            all.entry(&one.collection).or_default().deletes.push(one);
-        }
-        for one in &self.updates {
-            all.entry(&one.collection).or_default().updates.push(one);
-        }
-        for one in &self.inserts {
-            all.entry(&one.collection).or_default().inserts.push(one);
-        }
-        all
-    }
-
     /// Creates an empty set of effects.
     #[must_use]
     pub fn new(workspace: WorkspaceId, area: &str, now: Timestamp) -> Self {
@@ -177,28 +148,29 @@ impl Effects {
         }
     }
 
-    /// Returns what decides the text of the statements that write these effects
-    /// on SQLite, if they only insert a few rows: such effects of several calls
+    /// Returns what decides the text of the statements that write these effects,
+    /// if they only insert a few rows and end jobs: such effects of several calls
     /// are written together. Empty for others.
     pub(super) fn insertion_shape(&self) -> String {
-        let only_inserts = self.seen.is_empty()
+        let is_insertion = self.seen.is_empty()
             && self.seen_blobs.is_empty()
             && self.updates.is_empty()
             && self.deletes.is_empty()
             && self.secrets.is_empty()
             && self.blobs.is_empty()
-            && self.job_ends.is_empty();
+            && self.job_ends.iter().all(JobRunEnd::is_done);
         let rows = self.inserts.len() + self.jobs.len() + self.deliveries.len();
         let bytes: usize = self.inserts.iter().map(|one| one.body.len()).sum();
-        if !only_inserts || rows > MOST_INSERTED || bytes > MOST_INSERTED_BYTES {
+        if !is_insertion || rows > MOST_INSERTED || bytes > MOST_INSERTED_BYTES {
             return String::new();
         }
         let mut shape = String::from(if self.reply.is_some() { "reply" } else { "-" });
         let inserts = self.inserts.iter().map(|one| one.collection.as_str());
         let jobs = self.jobs.iter().map(|one| if one.is_merged() { "merged" } else { "job" });
+        let ends = self.job_ends.iter().map(|end| if end.how.deletes() { "gone" } else { "done" });
         let deliveries = self.deliveries.iter();
         let requests = deliveries.flat_map(|one| [&one.requests.collection, &one.requests.member]);
-        for part in inserts.chain(jobs).chain(requests.map(String::as_str)) {
+        for part in inserts.chain(jobs).chain(ends).chain(requests.map(String::as_str)) {
             shape.push(' ');
             shape.push_str(part);
         }
@@ -268,7 +240,7 @@ pub async fn apply(
             Ok(enqueued + sqlite::apply(connection, &[&effects], "").await?)
         }
         DriverConnection::Postgres(_) => {
-            Ok(enqueued + postgres::apply(connection, effects, within).await?)
+            Ok(enqueued + postgres::apply(connection, &[&effects], within).await?)
         }
     }
 }

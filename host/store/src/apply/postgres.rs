@@ -1,5 +1,7 @@
 //! Builds PostgreSQL's statement for all effects of a call, with a common table
-//! expression (CTE) for each kind of effect.
+//! expression (CTE) for each kind of effect. Calls of one workspace that only
+//! insert and end jobs can share a statement: its text does not depend on their
+//! number.
 //!
 //! All CTEs see the state before the statement, and each one changes other
 //! rows. Their order matters only for unique indexes. Some CTEs must change a
@@ -14,20 +16,25 @@ use super::super::Backend;
 use super::super::connection::Connection;
 use super::super::error::Error;
 use super::super::sql::{Sql, SqlParameter, each_row};
-use super::super::{gates::gate_key, idempotency::StoredReply, jobs::push_end};
-use super::{AutocommitOrTransaction, CollectionEffects, DocumentDelete, Effects, ReadDocument};
+use super::super::{gates::gate_key, jobs::push_end};
+use super::{
+    AutocommitOrTransaction, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadDocument,
+};
 use assurance_core::domain::job::{JobRunEnd, NewJob};
+use assurance_core::domain::time::Timestamp;
 
-/// Writes all effects of a call by one statement. Returns the number of
-/// requested deliveries that were enqueued.
-pub(super) async fn apply(
+/// Writes all effects of calls of one workspace, at least one, by one statement.
+/// Several calls must be [insertions](Effects::insertion_shape) of one shape; if one
+/// of them fails, all do. Returns the number of requested deliveries that were
+/// enqueued.
+pub(crate) async fn apply(
     connection: &mut Connection,
-    effects: Effects,
+    calls: &[&Effects],
     within: AutocommitOrTransaction,
 ) -> Result<u64, Error> {
     let mut enqueued = 0;
     // Reads to the end: the commit may fail after the row.
-    each_row(connection, statement(effects, within), |row| {
+    each_row(connection, statement(calls, within), |row| {
         enqueued = row.integer(0)?.cast_unsigned();
         Ok(())
     })
@@ -35,25 +42,53 @@ pub(super) async fn apply(
     Ok(enqueued)
 }
 
-fn statement(effects: Effects, within: AutocommitOrTransaction) -> Sql {
+fn statement(calls: &[&Effects], within: AutocommitOrTransaction) -> Sql {
     let sql = Sql::new(Backend::Postgres, "WITH ");
     let mut ctes = CteBuilder { sql, checks: Vec::new(), requested: Vec::new() };
     ctes.transaction(within);
-    ctes.gate(&effects, within);
-    for (number, (collection, of)) in effects.by_collection().iter().enumerate() {
-        ctes.documents(number, collection, of, &effects);
+    // Several calls have nothing else than what they insert and the jobs that they end.
+    let effects = calls[0];
+    ctes.gate(effects, within);
+    for (number, (collection, of)) in by_collection(calls).iter().enumerate() {
+        ctes.documents(number, collection, of, effects);
     }
-    ctes.jobs(&effects);
-    ctes.deliveries(&effects);
-    ctes.secrets(&effects);
-    ctes.blobs(&effects);
-    if let Some(reply) = &effects.reply {
-        ctes.reply(reply, &effects);
-    }
-    for (number, end) in effects.job_ends.iter().enumerate() {
-        ctes.job_end(number, end, &effects);
-    }
+    ctes.jobs(calls);
+    ctes.deliveries(calls);
+    ctes.secrets(effects);
+    ctes.blobs(effects);
+    ctes.replies(calls);
+    ctes.job_ends(calls);
     ctes.end()
+}
+
+/// The effects of calls on the documents of one collection. Insertions come with
+/// the times of their calls.
+#[derive(Debug, Default)]
+struct CollectionEffects<'e> {
+    seen: Vec<&'e ReadDocument>,
+    deletes: Vec<&'e DocumentDelete>,
+    updates: Vec<&'e DocumentUpdate>,
+    inserts: Vec<(Timestamp, &'e DocumentInsert)>,
+}
+
+/// Returns the effects on documents by the full name of their collection.
+fn by_collection<'e>(calls: &[&'e Effects]) -> BTreeMap<&'e str, CollectionEffects<'e>> {
+    let mut all: BTreeMap<&str, CollectionEffects<'_>> = BTreeMap::new();
+    for effects in calls {
+        for one in &effects.seen {
+            all.entry(&one.collection).or_default().seen.push(one);
+        }
+        for one in &effects.deletes {
+            all.entry(&one.collection).or_default().deletes.push(one);
+        }
+        for one in &effects.updates {
+            all.entry(&one.collection).or_default().updates.push(one);
+        }
+        for one in &effects.inserts {
+            all.entry(&one.collection).or_default().inserts.push((effects.now, one));
+        }
+    }
+    all
 }
 
 /// SQL expressions of id, payload and resource for a job that is inserted
@@ -69,7 +104,9 @@ const FOR_EACH_DOCUMENT: &str = "(left(u.id::text, 30) || lpad(to_hex(row_number
 
 struct CteBuilder {
     sql: Sql,
-    checks: Vec<String>,
+    /// SQL expressions of numbers of rows, the numbers that they must have, and
+    /// the SQLSTATE of the error if one has another.
+    checks: Vec<(String, usize, &'static str)>,
     /// SQL expressions that count the enqueued deliveries.
     requested: Vec<String>,
 }
@@ -80,11 +117,9 @@ impl CteBuilder {
     /// transaction that was left open would be reported as committed and rolled
     /// back later.
     fn transaction(&mut self, within: AutocommitOrTransaction) {
-        let wanted = u8::from(within != AutocommitOrTransaction::Autocommit);
-        self.checks.push(format!(
-            "must_match((coalesce(current_setting('assurance.transaction', true), '') = 'open')\
-             ::int::bigint, {wanted}, 'AS002')"
-        ));
+        let wanted = usize::from(within != AutocommitOrTransaction::Autocommit);
+        let marker = "(coalesce(current_setting('assurance.transaction', true), '') = 'open')";
+        self.checks.push((format!("{marker}::int::bigint"), wanted, "AS002"));
     }
 
     /// Writes the first CTE, which tests whether the workspace's gate is open
@@ -207,17 +242,16 @@ impl CteBuilder {
             ", ins_{number} AS (INSERT INTO documents \
              (workspace_id, collection, id, version, created_at, updated_at, body) SELECT "
         ));
-        self.sql
-            .bind(effects.workspace.0)
-            .push(&format!("::uuid, '{collection}', u.id, u.version, "));
-        self.sql.bind(effects.now.0).push("::bigint, ");
-        self.sql.bind(effects.now.0).push("::bigint, u.body::jsonb FROM gate, ");
+        self.sql.bind(effects.workspace.0).push(&format!(
+            "::uuid, '{collection}', u.id, u.version, u.now, u.now, u.body::jsonb FROM gate, "
+        ));
         self.sql.push_unnest([
-            texts(new.iter().map(|one| &one.id)),
-            versions(new.iter().map(|one| one.version)),
-            texts(new.iter().map(|one| &one.body)),
+            texts(new.iter().map(|(_, one)| &one.id)),
+            versions(new.iter().map(|(_, one)| one.version)),
+            integers(new.iter().map(|(now, _)| now.0)),
+            texts(new.iter().map(|(_, one)| &one.body)),
         ]);
-        self.sql.push(" AS u(id, version, body) WHERE true");
+        self.sql.push(" AS u(id, version, now, body) WHERE true");
         self.after("del", number, !of.deletes.is_empty());
         self.after("upd", number, !of.updates.is_empty());
         self.sql.push(")");
@@ -233,11 +267,11 @@ impl CteBuilder {
     }
 
     /// Writes the CTE that inserts jobs, with the same rows as `jobs::insert`.
-    fn jobs(&mut self, effects: &Effects) {
-        let jobs: Vec<&NewJob> = effects.jobs.iter().collect();
+    fn jobs(&mut self, calls: &[&Effects]) {
+        let jobs: Vec<_> = each(calls, |effects| &effects.jobs).collect();
         if !jobs.is_empty() {
             self.sql.push(", queued AS (");
-            self.insert_jobs(AS_GIVEN, &jobs, effects, |_| {});
+            self.insert_jobs(AS_GIVEN, &jobs, |_| {});
             self.sql.push(" ON CONFLICT DO NOTHING)");
         }
     }
@@ -246,20 +280,21 @@ impl CteBuilder {
     /// that requests it. The name of the collection is a literal, so that the
     /// planner uses an index of this collection: reading an index that others
     /// write to would make serializable transactions fail.
-    fn deliveries(&mut self, effects: &Effects) {
+    fn deliveries(&mut self, calls: &[&Effects]) {
         let mut by_requests: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for delivery in &effects.deliveries {
-            by_requests.entry(&delivery.requests).or_default().push(delivery);
+        for (now, delivery) in each(calls, |effects| &effects.deliveries) {
+            by_requests.entry(&delivery.requests).or_default().push((now, delivery));
         }
         for (requests, deliveries) in by_requests {
             let arm = format!("requested_{}", self.requested.len());
             self.sql.push(&format!(", {arm} AS ("));
-            let jobs: Vec<_> = deliveries.iter().map(|delivery| &delivery.job).collect();
-            self.insert_jobs(FOR_EACH_DOCUMENT, &jobs, effects, |sql| {
-                let events = texts(deliveries.iter().map(|one| &one.event));
-                sql.push(" JOIN ").push_unnest([uuids(jobs.iter().map(|job| job.id.0)), events]);
+            let jobs: Vec<_> = deliveries.iter().map(|(now, one)| (*now, &one.job)).collect();
+            self.insert_jobs(FOR_EACH_DOCUMENT, &jobs, |sql| {
+                let ids = uuids(jobs.iter().map(|(_, job)| job.id.0));
+                let events = texts(deliveries.iter().map(|(_, one)| &one.event));
+                sql.push(" JOIN ").push_unnest([ids, events]);
                 sql.push(" AS e(id, event) ON e.id = u.id JOIN documents AS d ON ");
-                sql.push("d.workspace_id = ").bind(effects.workspace.0);
+                sql.push("d.workspace_id = ").bind(jobs[0].1.workspace.0);
                 sql.push(&format!(" AND d.collection = '{}' AND d.body -> ", requests.collection));
                 sql.bind(requests.member.clone()).push("::text ? e.event");
             });
@@ -268,13 +303,12 @@ impl CteBuilder {
         }
     }
 
-    /// Appends an insert of jobs with these expressions of their id, payload and
-    /// resource; `more` appends joins.
+    /// Appends an insert of jobs, each with the time at which it is enqueued and
+    /// with these expressions of id, payload and resource; `more` appends joins.
     fn insert_jobs(
         &mut self,
         columns: &str,
-        jobs: &[&NewJob],
-        effects: &Effects,
+        jobs: &[(Timestamp, &NewJob)],
         more: impl FnOnce(&mut Sql),
     ) {
         let sql = &mut self.sql;
@@ -289,18 +323,18 @@ impl CteBuilder {
              FROM gate CROSS JOIN ",
         );
         sql.push_unnest([
-            uuids(jobs.iter().map(|job| job.workspace.0)),
-            uuids(jobs.iter().map(|job| job.id.0)),
-            texts(jobs.iter().map(|job| &job.area)),
-            texts(jobs.iter().map(|job| &job.kind)),
-            SqlParameter::Texts(jobs.iter().map(|job| job.lane.as_str().to_owned()).collect()),
-            texts(jobs.iter().map(|job| &job.payload)),
-            SqlParameter::MaybeUuids(jobs.iter().map(|job| job.resource).collect()),
-            integers(jobs.iter().map(|job| job.max_attempts.into())),
-            integers(jobs.iter().map(|job| job.timeout_ms.into())),
-            integers(jobs.iter().map(|job| job.available_at.0)),
-            SqlParameter::MaybeTexts(jobs.iter().map(|job| job.dedupe_key.clone()).collect()),
-            integers(jobs.iter().map(|_| effects.now.0)),
+            uuids(jobs.iter().map(|(_, job)| job.workspace.0)),
+            uuids(jobs.iter().map(|(_, job)| job.id.0)),
+            texts(jobs.iter().map(|(_, job)| &job.area)),
+            texts(jobs.iter().map(|(_, job)| &job.kind)),
+            SqlParameter::Texts(jobs.iter().map(|(_, job)| job.lane.as_str().to_owned()).collect()),
+            texts(jobs.iter().map(|(_, job)| &job.payload)),
+            SqlParameter::MaybeUuids(jobs.iter().map(|(_, job)| job.resource).collect()),
+            integers(jobs.iter().map(|(_, job)| job.max_attempts.into())),
+            integers(jobs.iter().map(|(_, job)| job.timeout_ms.into())),
+            integers(jobs.iter().map(|(_, job)| job.available_at.0)),
+            SqlParameter::MaybeTexts(jobs.iter().map(|(_, job)| job.dedupe_key.clone()).collect()),
+            integers(jobs.iter().map(|(now, _)| now.0)),
         ]);
         sql.push(
             " AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
@@ -367,47 +401,86 @@ impl CteBuilder {
         self.forget("blobs", gone.map(|(name, _)| name.clone()).collect(), effects);
     }
 
-    /// Writes the CTE that stores the response for the idempotency key. It
-    /// replaces only an expired response.
-    fn reply(&mut self, reply: &StoredReply, effects: &Effects) {
+    /// Writes the CTE that stores the responses for the idempotency keys. It
+    /// replaces only expired responses.
+    fn replies(&mut self, calls: &[&Effects]) {
+        let replies: Vec<_> = each(calls, |effects| &effects.reply).collect();
+        let Some((now, _)) = replies.first() else { return };
+        let all = || replies.iter().map(|(_, reply)| *reply);
         let sql = &mut self.sql;
         sql.push(
             ", answer AS (INSERT INTO idempotency (workspace_id, user_id, operation, key, \
-             fingerprint, status, body, version, expires_at) SELECT ",
+             fingerprint, status, body, version, expires_at) SELECT u.* FROM gate, ",
         );
-        sql.bind(reply.workspace.0).push("::uuid, ");
-        sql.bind(reply.user.0).push("::uuid, ");
-        sql.bind(reply.operation.clone()).push("::text, ");
-        sql.bind(reply.key.clone()).push("::text, ");
-        sql.bind(reply.fingerprint.to_vec()).push("::bytea, ");
-        sql.bind(i64::from(reply.status)).push("::bigint, ");
-        sql.bind(reply.body.clone()).push("::text, ");
-        sql.bind(reply.version.map(u64::cast_signed)).push("::bigint, ");
-        sql.bind(reply.expires_at.0).push("::bigint FROM gate");
+        sql.push_unnest([
+            uuids(all().map(|reply| reply.workspace.0)),
+            uuids(all().map(|reply| reply.user.0)),
+            texts(all().map(|reply| &reply.operation)),
+            texts(all().map(|reply| &reply.key)),
+            SqlParameter::Blobs(all().map(|reply| reply.fingerprint.to_vec()).collect()),
+            integers(all().map(|reply| reply.status.into())),
+            SqlParameter::MaybeTexts(all().map(|reply| reply.body.clone()).collect()),
+            SqlParameter::MaybeIntegers(
+                all().map(|reply| reply.version.map(u64::cast_signed)).collect(),
+            ),
+            integers(all().map(|reply| reply.expires_at.0)),
+        ]);
         sql.push(
-            " ON CONFLICT (workspace_id, user_id, operation, key) DO UPDATE SET \
+            " AS u ON CONFLICT (workspace_id, user_id, operation, key) DO UPDATE SET \
              fingerprint = excluded.fingerprint, status = excluded.status, \
              body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
              WHERE idempotency.expires_at <= ",
         );
-        sql.bind(effects.now.0).push(" RETURNING 1)");
-        self.check("answer", 1, "AS001");
+        sql.bind(now.0).push(" RETURNING 1)");
+        self.check("answer", replies.len(), "AS001");
     }
 
-    /// Writes the CTE that ends the run of some jobs, the `number`th of the
-    /// statement.
-    fn job_end(&mut self, number: usize, end: &JobRunEnd, effects: &Effects) {
-        self.sql.push(&format!(", ended_{number} AS ("));
-        push_end(&mut self.sql, end, effects.now);
-        self.sql.push(" RETURNING 1)");
-        self.check(&format!("ended_{number}"), end.jobs.len(), "AS004");
+    /// Writes the CTEs that end the runs of jobs: one for all jobs that are
+    /// deleted, one for all others that are done, and one for each other run.
+    fn job_ends(&mut self, calls: &[&Effects]) {
+        let ends = each(calls, |effects| &effects.job_ends);
+        let (done, others): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| end.is_done());
+        let (gone, done): (Vec<_>, Vec<_>) =
+            done.into_iter().partition(|(_, end)| end.how.deletes());
+        self.done("gone", "DELETE FROM jobs AS j USING ", &gone);
+        let update = "UPDATE jobs AS j SET status = 'succeeded', last_error = NULL, \
+                      lease_id = NULL, worker_id = NULL, updated_at = u.now FROM ";
+        self.done("done", update, &done);
+        for (number, (now, end)) in others.into_iter().enumerate() {
+            self.sql.push(&format!(", ended_{number} AS ("));
+            push_end(&mut self.sql, end, now);
+            self.sql.push(" RETURNING 1)");
+            self.check(&format!("ended_{number}"), end.jobs.len(), "AS004");
+        }
+    }
+
+    /// Writes the CTE that ends the runs of jobs that are done.
+    fn done(&mut self, arm: &str, change: &str, ends: &[(Timestamp, &JobRunEnd)]) {
+        let Some((_, first)) = ends.first() else { return };
+        let mut jobs = Vec::new();
+        for (now, end) in ends {
+            jobs.extend(end.jobs.iter().map(|job| (job.0, end.lease, now.0)));
+        }
+        let ids = || uuids(jobs.iter().map(|(id, ..)| *id));
+        self.sql.push(&format!(", {arm} AS ({change}")).push_unnest([
+            ids(),
+            uuids(jobs.iter().map(|(_, lease, _)| *lease)),
+            integers(jobs.iter().map(|(.., now)| *now)),
+        ]);
+        self.sql.push(" AS u(id, lease, now) WHERE j.workspace_id = ").bind(first.workspace.0);
+        // The second condition on the ids is for the index.
+        self.sql.push(" AND j.id = u.id AND j.id = ANY(").bind(ids());
+        self.sql.push(") AND j.lease_id = u.lease RETURNING 1)");
+        self.check(arm, jobs.len(), "AS004");
     }
 
     fn end(mut self) -> Sql {
         self.requested.push("0::bigint".to_owned());
-        let enqueued = self.requested.join(" + ");
-        let columns: Vec<_> = std::iter::once(enqueued).chain(self.checks).collect();
-        self.sql.push(" SELECT ").push(&columns.join(", "));
+        self.sql.push(" SELECT ").push(&self.requested.join(" + "));
+        for (rows, wanted, code) in self.checks {
+            self.sql.push(&format!(", must_match({rows}, ")).bind(wanted as i64);
+            self.sql.push(&format!(", '{code}')"));
+        }
         self.sql
     }
 
@@ -434,9 +507,20 @@ impl CteBuilder {
         }
     }
 
-    fn check(&mut self, arm: &str, rows: usize, code: &str) {
-        self.checks.push(format!("must_match((SELECT count(*) FROM {arm}), {rows}, '{code}')"));
+    fn check(&mut self, arm: &str, rows: usize, code: &'static str) {
+        self.checks.push((format!("(SELECT count(*) FROM {arm})"), rows, code));
     }
+}
+
+/// Returns the effects of one kind of all calls, each with the time of its call.
+fn each<'e, T: 'e, I: IntoIterator<Item = &'e T>>(
+    calls: &[&'e Effects],
+    of: impl Fn(&'e Effects) -> I,
+) -> impl Iterator<Item = (Timestamp, &'e T)> {
+    calls.iter().flat_map(move |effects| {
+        let now = effects.now;
+        of(effects).into_iter().map(move |effect| (now, effect))
+    })
 }
 
 fn texts<'a>(values: impl Iterator<Item = &'a String>) -> SqlParameter {

@@ -15,6 +15,8 @@ use assurance_core::domain::time::Timestamp;
 
 use super::*;
 
+mod postgres;
+
 fn unit(workspace: WorkspaceId, id: &str) -> Effects {
     let mut effects = Effects::new(workspace, "notes", Timestamp(1));
     let (collection, body) = ("notes.note".to_owned(), "{}".to_owned());

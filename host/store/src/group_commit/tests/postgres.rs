@@ -1,0 +1,191 @@
+//! Tests of units of work that share statements on PostgreSQL.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::connection_shares::ShareOwner;
+use crate::jobs;
+
+async fn with_collection() -> Option<TestStore> {
+    let fresh = fresh(Backend::Postgres).await?;
+    let collections = ["notes.note", "notes.hook"].map(|name| testing::collection(name, false));
+    collections::ensure(&fresh.store, &collections).await.unwrap();
+    Some(fresh)
+}
+
+/// Returns a unit as a request makes it, with events that documents of another collection request.
+fn request(workspace: WorkspaceId, n: u128) -> Effects {
+    let mut effects = super::request(workspace, n);
+    for delivery in &mut effects.deliveries {
+        delivery.requests.collection = "notes.hook".to_owned();
+    }
+    effects
+}
+
+/// Commits units while no statement can write, so that all but the first share statements.
+async fn together(store: &Store, units: Vec<Effects>) -> Vec<Result<u64, Error>> {
+    let mut lock = store.begin(TransactionAccess::WriteLocked).await.unwrap();
+    execute(&mut lock, "LOCK TABLE documents, jobs IN ACCESS EXCLUSIVE MODE").await;
+    let number = units.len();
+    let units = units.into_iter().map(|effects| {
+        let store = store.clone();
+        tokio::spawn(async move { store.commit_in_group(effects).await })
+    });
+    let units: Vec<_> = units.collect();
+    let waiting = || {
+        let queues = store.0.group_commit.shared_statements.lock();
+        queues.values().map(VecDeque::len).sum::<usize>()
+    };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while waiting() * 2 < number && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(waiting() * 2 >= number, "units were not queued");
+    lock.commit().await.unwrap();
+    let ends = futures::future::join_all(units).await;
+    ends.into_iter().map(Result::unwrap).collect()
+}
+
+async fn found<T>(store: &Store, sql: &str) -> Vec<T>
+where
+    T: Send + Unpin,
+    for<'r> T: sqlx::FromRow<'r, sqlx::postgres::PgRow>,
+    for<'r> T: sqlx::FromRow<'r, sqlx::sqlite::SqliteRow>,
+{
+    let mut reader = store.reader().await.unwrap();
+    let found = rows::<T>(&mut reader, sql).await;
+    reader.release();
+    found
+}
+
+/// Returns the documents, responses and jobs.
+async fn stored(store: &Store) -> StoredRows {
+    let documents = "SELECT id || body::text || version || created_at FROM documents ORDER BY 1";
+    let replies = "SELECT key, status FROM idempotency ORDER BY key";
+    let jobs = "SELECT kind || payload, created_at FROM jobs WHERE kind = 'tidy' ORDER BY id";
+    (found(store, documents).await, found(store, replies).await, found(store, jobs).await)
+}
+
+/// Returns the number of statements that have written the documents.
+async fn statements(store: &Store) -> i64 {
+    found::<(i64,)>(store, "SELECT count(DISTINCT xmin::text) FROM documents").await[0].0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn units_that_share_statements_store_what_each_stores_by_itself() {
+    let Some((shared, alone)) = Option::zip(with_collection().await, with_collection().await)
+    else {
+        return;
+    };
+    let workspaces = [WorkspaceId::new(), WorkspaceId::new()];
+    let units = || (0..100_u128).map(|n| request(workspaces[n as usize % 2], n));
+    let ends = together(&shared.store, units().collect()).await;
+    assert!(ends.iter().all(Result::is_ok), "{ends:?}");
+    for unit in units() {
+        alone.store.commit_in_group(unit).await.unwrap();
+    }
+    assert_eq!(stored(&shared.store).await, stored(&alone.store).await);
+    assert!(statements(&shared.store).await <= 50, "the units shared no statements");
+    assert_eq!(statements(&alone.store).await, 100);
+    assert!(shared.store.0.group_commit.shared_statements.lock().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_units_that_share_statements_only_those_with_a_fault_fail() {
+    let Some(fresh) = with_collection().await else { return };
+    let workspace = WorkspaceId::new();
+    let mut units: Vec<Effects> = (0..40).map(|n| request(workspace, n)).collect();
+    // A key and a document that another unit has, too.
+    units[27].reply = units[33].reply.clone();
+    units[30].inserts[0].id = "31".to_owned();
+    let ends = together(&fresh.store, units).await;
+    let failed: Vec<usize> = (0..40).filter(|&n| ends[n].is_err()).collect();
+    assert_eq!(failed.len(), 2, "{ends:?}");
+    assert!(failed.iter().all(|n| [27, 33, 30, 31].contains(n)), "{ends:?}");
+    let taken = ends.iter().filter(|end| matches!(end, Err(Error::KeyTaken)));
+    assert_eq!(taken.count(), 1, "{ends:?}");
+    let (documents, replies, jobs) = stored(&fresh.store).await;
+    assert_eq!((documents.len(), replies.len(), jobs.len()), (38, 38, 38));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_ends_only_the_job_whose_lease_it_has() {
+    let Some(fresh) = with_collection().await else { return };
+    let (store, workspace) = (&fresh.store, WorkspaceId::new());
+    let leases: Vec<Uuid> = (1..=20).map(Uuid::from_u128).collect();
+    let jobs = (1..=20).map(|n| NewJob { workspace, ..testing::job(n) });
+    let mut writer = store.writer().await.unwrap();
+    jobs::insert(&mut writer, &jobs.collect::<Vec<_>>(), Timestamp(1)).await.unwrap();
+    execute(&mut writer, "UPDATE jobs SET status = 'running', lease_id = id").await;
+    // The last two were claimed again, under the lease of another job that ends now.
+    let claimed_again = "UPDATE jobs SET lease_id = '00000000-0000-0000-0000-000000000001' \
+                         WHERE id >= '00000000-0000-0000-0000-000000000013'";
+    execute(&mut writer, claimed_again).await;
+    writer.release();
+    let ends = leases.iter().map(|lease| {
+        let end = JobRunEnd {
+            workspace,
+            jobs: vec![JobId(*lease)],
+            lease: *lease,
+            how: JobRunEndKind::Done { keep: false },
+            progress: None,
+        };
+        let name = lease.to_string();
+        Effects { job_ends: vec![end], ..unit(workspace, &name) }
+    });
+    let units: Vec<Effects> = ends.collect();
+    let mut ends = together(store, units.clone()).await;
+    for (end, unit) in std::iter::zip(&mut ends, units) {
+        // A conflict with a neighbor, after which a caller tries again.
+        if matches!(end, Err(Error::RunAgain)) {
+            *end = store.commit_in_group(unit).await;
+        }
+    }
+    assert!(ends[..18].iter().all(Result::is_ok), "{ends:?}");
+    assert!(ends[18..].iter().all(|end| matches!(end, Err(Error::LeaseLost))), "{ends:?}");
+    let left = found::<(String,)>(store, "SELECT right(id::text, 2) FROM jobs ORDER BY 1").await;
+    assert_eq!(left, [("13".to_owned(),), ("14".to_owned(),)]);
+    assert_eq!(stored(store).await.0.len(), 18);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_workspace_that_waits_delays_no_other() {
+    let Some(fresh) = with_collection().await else { return };
+    let (store, slow) = (&fresh.store, WorkspaceId::new());
+    let mut other = store.begin(TransactionAccess::WriteLocked).await.unwrap();
+    // The insertion of the same document waits for this transaction.
+    apply::apply(
+        &mut other,
+        unit(slow, "a"),
+        apply::AutocommitOrTransaction::Transaction { gated: false },
+    )
+    .await
+    .unwrap();
+    let waits = (0..40).map(|n| {
+        let (store, unit) = (store.clone(), unit(slow, if n < 2 { "a" } else { "b" }));
+        tokio::spawn(async move { store.commit_in_group(unit).await })
+    });
+    let waits: Vec<_> = waits.collect();
+    let quick = store.commit_in_group(unit(WorkspaceId::new(), "a"));
+    tokio::time::timeout(Duration::from_secs(10), quick).await.expect("it does not wait").unwrap();
+    other.commit().await.unwrap();
+    let ends = futures::future::join_all(waits).await;
+    let ends: Vec<_> = ends.into_iter().map(Result::unwrap).collect();
+    assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 1, "one creates `b`: {ends:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_of_all_units_is_each_units() {
+    let Some(fresh) = with_collection().await else { return };
+    let workspace = WorkspaceId::new();
+    let holder = ShareOwner { area: "notes".into(), workspace, in_job: false };
+    let gated = fresh.store.begin_locked(holder).await.unwrap();
+    let busy = (0..40).map(|n| fresh.store.commit_in_group(unit(workspace, &n.to_string())));
+    let busy = futures::future::join_all(busy).await;
+    assert!(busy.iter().all(|end| matches!(end, Err(Error::GateBusy))), "{busy:?}");
+    drop(gated);
+    fresh.store.close().await;
+    let closed = (0..40).map(|n| fresh.store.commit_in_group(unit(workspace, &n.to_string())));
+    let closed = futures::future::join_all(closed).await;
+    assert!(closed.iter().all(|end| matches!(end, Err(Error::Unavailable(_)))), "{closed:?}");
+}
