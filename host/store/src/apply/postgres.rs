@@ -15,8 +15,9 @@ use uuid::Uuid;
 use super::super::Backend;
 use super::super::connection::Connection;
 use super::super::error::Error;
+use super::super::gates::gate_key;
+use super::super::jobs::{push_change, push_end};
 use super::super::sql::{Sql, SqlParameter, each_row};
-use super::super::{gates::gate_key, jobs::push_end};
 use super::{
     AutocommitOrTransaction, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadDocument,
 };
@@ -442,10 +443,8 @@ impl CteBuilder {
         let (done, others): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| end.is_done());
         let (gone, done): (Vec<_>, Vec<_>) =
             done.into_iter().partition(|(_, end)| end.how.deletes());
-        self.done("gone", "DELETE FROM jobs AS j USING ", &gone);
-        let update = "UPDATE jobs AS j SET status = 'succeeded', last_error = NULL, \
-                      lease_id = NULL, worker_id = NULL, updated_at = u.now FROM ";
-        self.done("done", update, &done);
+        self.done("gone", &gone);
+        self.done("done", &done);
         for (number, (now, end)) in others.into_iter().enumerate() {
             self.sql.push(&format!(", ended_{number} AS ("));
             push_end(&mut self.sql, end, now);
@@ -454,24 +453,21 @@ impl CteBuilder {
         }
     }
 
-    /// Writes the CTE that ends the runs of jobs that are done.
-    fn done(&mut self, arm: &str, change: &str, ends: &[(Timestamp, &JobRunEnd)]) {
-        let Some((_, first)) = ends.first() else { return };
-        let mut jobs = Vec::new();
-        for (now, end) in ends {
-            jobs.extend(end.jobs.iter().map(|job| (job.0, end.lease, now.0)));
-        }
-        let ids = || uuids(jobs.iter().map(|(id, ..)| *id));
-        self.sql.push(&format!(", {arm} AS ({change}")).push_unnest([
-            ids(),
-            uuids(jobs.iter().map(|(_, lease, _)| *lease)),
-            integers(jobs.iter().map(|(.., now)| *now)),
-        ]);
-        self.sql.push(" AS u(id, lease, now) WHERE j.workspace_id = ").bind(first.workspace.0);
-        // The second condition on the ids is for the index.
-        self.sql.push(" AND j.id = u.id AND j.id = ANY(").bind(ids());
-        self.sql.push(") AND j.lease_id = u.lease RETURNING 1)");
-        self.check(arm, jobs.len(), "AS004");
+    /// Writes the CTE that ends the runs of jobs that are done, with the statement
+    /// of the first run and each job's own lease.
+    fn done(&mut self, arm: &str, ends: &[(Timestamp, &JobRunEnd)]) {
+        let Some((now, first)) = ends.first() else { return };
+        let jobs = || ends.iter().flat_map(|(_, end)| &end.jobs).map(|job| job.0);
+        let leases = ends.iter().flat_map(|(_, end)| end.jobs.iter().map(|_| end.lease));
+        self.sql.push(&format!(", {arm} AS ("));
+        push_change(&mut self.sql, first, *now);
+        self.sql.push(" WHERE workspace_id = ").bind(first.workspace.0);
+        self.sql.push(" AND id = ANY(").bind(uuids(jobs()));
+        self.sql.push(") AND lease_id = (").bind(uuids(leases));
+        // Not by a join: its plan may read all jobs of the workspace.
+        self.sql.push("::uuid[])[array_position(").bind(uuids(jobs()));
+        self.sql.push("::uuid[], id)] RETURNING 1)");
+        self.check(arm, jobs().count(), "AS004");
     }
 
     fn end(mut self) -> Sql {

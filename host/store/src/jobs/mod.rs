@@ -143,39 +143,17 @@ pub async fn end(
 /// Appends the statement that ends a run. It does not change jobs that do not
 /// have the run's lease any more.
 pub(super) fn push_end(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
-    if end.how.deletes() {
-        sql.push("DELETE FROM jobs");
-    } else {
-        push_changes(sql, end, now);
-    }
+    push_change(sql, end, now);
     push_leased(sql, end.workspace, &end.jobs, end.lease);
 }
 
-/// Appends the condition that a job is one of these and has the lease.
-fn push_leased(sql: &mut Sql, workspace: WorkspaceId, jobs: &[JobId], lease: Uuid) {
-    sql.push(" WHERE workspace_id = ").bind(workspace.0);
-    match (jobs, sql.backend) {
-        ([job], _) => {
-            sql.push(" AND id = ").bind(job.0);
-        }
-        (jobs, Backend::Postgres) => {
-            let ids: Vec<_> = jobs.iter().map(|job| job.0).collect();
-            sql.push(" AND id = ANY(").bind(ids).push(")");
-        }
-        (jobs, Backend::Sqlite) => {
-            for (at, job) in jobs.iter().enumerate() {
-                sql.push(if at == 0 { " AND id IN (" } else { ", " });
-                sql.bind(job.0);
-            }
-            sql.push(")");
-        }
+/// Appends the beginning of the statement that ends a run: all of it but the
+/// condition.
+pub(super) fn push_change(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
+    if end.how.deletes() {
+        sql.push("DELETE FROM jobs");
+        return;
     }
-    sql.push(" AND lease_id = ").bind(lease);
-}
-
-/// Appends the beginning of the statement that ends a run without deleting its
-/// jobs: all of it but the condition.
-fn push_changes(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
     sql.push("UPDATE jobs SET updated_at = ").bind(now.0);
     match &end.how {
         JobRunEndKind::Done { .. } => sql.push(", status = 'succeeded', last_error = NULL"),
@@ -208,6 +186,28 @@ fn push_changes(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
         sql.push(", progress_done = ").bind(done.cast_signed());
         sql.push(", progress_total = ").bind(total.cast_signed());
     }
+}
+
+/// Appends the condition that a job is one of these and has the lease.
+fn push_leased(sql: &mut Sql, workspace: WorkspaceId, jobs: &[JobId], lease: Uuid) {
+    sql.push(" WHERE workspace_id = ").bind(workspace.0);
+    match (jobs, sql.backend) {
+        ([job], _) => {
+            sql.push(" AND id = ").bind(job.0);
+        }
+        (jobs, Backend::Postgres) => {
+            let ids: Vec<_> = jobs.iter().map(|job| job.0).collect();
+            sql.push(" AND id = ANY(").bind(ids).push(")");
+        }
+        (jobs, Backend::Sqlite) => {
+            for (at, job) in jobs.iter().enumerate() {
+                sql.push(if at == 0 { " AND id IN (" } else { ", " });
+                sql.bind(job.0);
+            }
+            sql.push(")");
+        }
+    }
+    sql.push(" AND lease_id = ").bind(lease);
 }
 
 /// Deletes a batch of ended jobs: succeeded ones that ended before
