@@ -91,11 +91,28 @@ async fn each_of(
     mut take: impl FnMut(Row) -> Result<(), Error> + Send,
 ) -> Result<(), Error> {
     for ids in ids.chunks(IDS_PER_STATEMENT) {
-        let mut sql = Sql::new(connection.backend(), "SELECT ");
-        push_from(sql.push(columns), place).push(" AND id ").bind_any(ids.to_vec());
-        each_row(connection, sql, &mut take).await?;
+        each_row(connection, many(connection.backend(), place, columns, ids), &mut take).await?;
     }
     Ok(())
+}
+
+/// Returns the statement that selects these columns of the documents of `ids` that exist. On
+/// PostgreSQL, one look-up for each id: with the statistics of a new collection, the plan of a
+/// condition on all ids reads every document of the workspace.
+fn many(backend: Backend, place: CollectionKey<'_>, columns: &str, ids: &[String]) -> Sql {
+    let mut sql = Sql::new(backend, "SELECT ");
+    match backend {
+        Backend::Sqlite => {
+            push_from(sql.push(columns), place).push(" AND id ").bind_any(ids.to_vec());
+        }
+        Backend::Postgres => {
+            sql.push("d.* FROM (SELECT DISTINCT wanted FROM ");
+            sql.push_unnest([ids.to_vec().into()]);
+            sql.push(" AS u(wanted)) AS u CROSS JOIN LATERAL (SELECT ").push(columns);
+            push_from(&mut sql, place).push(" AND id = u.wanted LIMIT 1) AS d");
+        }
+    }
+    sql
 }
 
 /// Returns the columns of a document, in the order in which [`document`] reads
@@ -132,4 +149,27 @@ pub(super) fn push_from<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s m
 pub(super) fn spend(budget: &mut u64, bytes: usize) -> Result<(), Error> {
     *budget = budget.checked_sub(bytes as u64).ok_or(Error::TooLarge)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collections::ensure;
+    use crate::testing::{collection, execute, explained, fresh};
+
+    #[tokio::test]
+    async fn only_documents_with_the_ids_are_read_even_before_anything_is_known_of_the_others() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        ensure(&fresh.store, &[collection("a.b", false)]).await.unwrap();
+        let mut connection = fresh.store.writer().await.unwrap();
+        let fill = "INSERT INTO documents SELECT '00000000-0000-0000-0000-000000000000', 'a.b', \
+                    n::text, 1, 0, 0, jsonb_build_object('name', 'n' || n) \
+                    FROM generate_series(1, 5000) AS n";
+        execute(&mut connection, fill).await;
+        let place = CollectionKey { workspace: WorkspaceId(uuid::Uuid::nil()), collection: "a.b" };
+        let ids: Vec<String> = (0..64).map(|n| (n * 100).to_string()).collect();
+        let sql = many(Backend::Postgres, place, columns(Backend::Postgres), &ids);
+        let plan = explained(&mut connection, sql).await.join("\n");
+        assert!(!plan.contains("Seq Scan") && !plan.contains("Removed by"), "{plan}");
+    }
 }

@@ -1,10 +1,11 @@
 //! Commits units of work in groups, with one `fdatasync` for all: on PostgreSQL
 //! by shared statements, on SQLite in shared transactions.
 //!
-//! On SQLite, a unit of work without an open transaction adds its effects to a queue. One
-//! task at a time takes SQLite's write lock and applies all queued units in
-//! savepoints, so that a unit that fails does not affect the others. Units that
-//! only insert and end jobs, by the same statements, share a savepoint; if one of them fails, each is applied again by itself. Units that
+//! On SQLite, a unit of work without an open transaction adds its effects to a
+//! queue. One task at a time takes SQLite's write lock and applies all queued
+//! units in savepoints, so that a unit that fails does not affect the others.
+//! Units that only insert and end jobs, by the same statements, share a
+//! savepoint; if one of them fails, each is applied again by itself. Units that
 //! arrive meanwhile form the next group.
 //!
 //! Invariant: a unit is acknowledged only after the commit of its group. If the
@@ -30,8 +31,8 @@ use super::error::Error;
 use super::{Backend, Store, TransactionAccess};
 use postgres::SharedStatementQueues;
 
-/// Maximum number of units of work in one group commit. Other writers wait
-/// until the group is committed.
+/// Maximum number of units of work in one group commit. On SQLite, other writers
+/// wait until the group is committed.
 const MAX_UNITS: usize = 64;
 
 /// Numbers of units that share statements, largest first. Few, because each

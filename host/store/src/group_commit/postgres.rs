@@ -21,11 +21,8 @@ use super::super::Store;
 use super::super::apply::AutocommitOrTransaction::Autocommit;
 use super::super::apply::{self, Effects};
 use super::super::error::Error;
-use super::{GROUPS, UNITS, Unit, caught};
+use super::{GROUPS, MAX_UNITS, UNITS, Unit, caught};
 use assurance_core::domain::id::WorkspaceId;
-
-/// Maximum number of units of work in one statement.
-const MAX_UNITS: usize = 32;
 
 /// Units of work that wait to be written, by workspace and shape. While there is
 /// an entry, a task writes its units.
