@@ -73,6 +73,14 @@ pub(super) async fn maintain(shared: Arc<WorkerState>) {
         {
             tracing::warn!(%error, "cannot count jobs");
         }
+        // More often: until then, plans read all documents of a new collection.
+        match store::collections::refresh_statistics(&shared.deps.store).await {
+            Ok(0) => {}
+            Ok(collections) => {
+                tracing::debug!(collections, "statistics of grown collections refreshed");
+            }
+            Err(error) => tracing::warn!(%error, "cannot refresh statistics of collections"),
+        }
         tokio::time::sleep(every).await;
     }
 }
@@ -156,10 +164,6 @@ async fn count(shared: &WorkerState) -> Result<(), store::Error> {
     let waiting = depths.values().map(|depth| depth.waiting).sum();
     if store::jobs::refresh_statistics(&deps.store, waiting).await? {
         tracing::debug!(waiting, "statistics of the queue refreshed");
-    }
-    let collections = store::collections::refresh_statistics(&deps.store).await?;
-    if collections > 0 {
-        tracing::debug!(collections, "statistics of grown collections refreshed");
     }
     Ok(())
 }
