@@ -277,14 +277,17 @@ fn of_sqlstate(code: &str, error: sqlx::Error) -> Error {
         "AS003" => Error::GateBusy,
         "AS004" => Error::LeaseLost,
         "53100" => Error::Full(error),
-        // Connection errors; out of memory, connections or other resources.
-        _ if code.starts_with("08") || code.starts_with("53") => Error::Unavailable(error),
-        // In order: not in the expected transaction (the store's own code);
+        // Connection errors; refused logins, which only attempts to connect meet; out of memory,
+        // connections or other resources.
+        _ if ["08", "28", "53"].iter().any(|class| code.starts_with(class)) => {
+            Error::Unavailable(error)
+        }
+        // In order: not in the expected transaction (the store's own code, PostgreSQL's);
         // read-only session or standby; idle transaction timeout; lock timeout; canceled,
         // for example by the statement timeout; shutdown; crash; starting up;
         // idle session timeout; disk errors.
-        "AS002" | "25006" | "25P03" | "55P03" | "57014" | "57P01" | "57P02" | "57P03" | "57P05"
-        | "58000" | "58030" => Error::Unavailable(error),
+        "AS002" | "25P02" | "25006" | "25P03" | "55P03" | "57014" | "57P01" | "57P02" | "57P03"
+        | "57P05" | "58000" | "58030" => Error::Unavailable(error),
         _ => Error::Database(error),
     }
 }
@@ -320,7 +323,10 @@ mod tests {
     #[test]
     fn a_database_in_trouble_is_unavailable_and_a_full_one_is_full() {
         let of = |code| of_code(code, sqlx::Error::WorkerCrashed);
-        let codes = ["53200", "53300", "57014", "58030", "25P03", "55P03", "08006", "AS002"];
+        let codes = [
+            "53200", "53300", "57014", "58030", "25P03", "55P03", "08006", "AS002", "25P02",
+            "28P01",
+        ];
         for code in codes.into_iter().chain(["10", "778", "7", "8", "264", "11", "14", "26"]) {
             assert!(matches!(of(Some(code)), Error::Unavailable(_)), "{code}");
         }

@@ -307,7 +307,8 @@ impl Store {
     }
 
     /// Returns the `BEGIN` statement. On PostgreSQL, it first rolls back any
-    /// open transaction and sets a marker, so that a later statement can assert
+    /// open transaction (after a `BEGIN`, because the server logs a warning for
+    /// a `ROLLBACK` without one) and sets a marker, so that a later statement can assert
     /// that it runs inside a transaction ([`apply::apply`]).
     fn begin_statement(&self, access: TransactionAccess) -> &'static str {
         match (self.backend(), access) {
@@ -317,7 +318,7 @@ impl Store {
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
             }
             (Backend::Postgres, TransactionAccess::Write | TransactionAccess::WriteLocked) => {
-                "ROLLBACK; BEGIN; SET LOCAL assurance.transaction = 'open'"
+                "BEGIN; ROLLBACK; BEGIN; SET LOCAL assurance.transaction = 'open'"
             }
         }
     }
