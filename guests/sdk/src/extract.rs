@@ -26,6 +26,10 @@ pub struct HandlerInput {
 }
 
 /// A type that can be an argument of a handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an argument that a handler can take after `&Ctx`",
+    note = "take `Body<T>`, `Params<T>` or `Path<T>`, where `T` has `Deserialize` and `JsonSchema`"
+)]
 pub trait FromRequest: Sized {
     /// Extracts a handler's argument from the request.
     ///
@@ -152,7 +156,8 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Path<T> {
             panic!("{}: Path takes one parameter in addition to workspace_id", route.operation_id);
         };
         let schema = schema::parameters::<T>();
-        let parameter = manifest::parameter(name, ParameterPlace::Path, &schema, true);
+        let operation = &route.operation_id;
+        let parameter = manifest::parameter(operation, name, ParameterPlace::Path, &schema, true);
         route.parameters.insert(0, parameter);
     }
 }

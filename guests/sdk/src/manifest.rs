@@ -122,7 +122,7 @@ impl Collection {
         let Some(member) = schema["properties"].get(name) else {
             panic!("{}: documents have no member {name}", self.name)
         };
-        let kind = match kind(name, not_null(member)) {
+        let kind = match kind(self.name, name, not_null(member)) {
             ParameterType::Boolean => FieldKind::Boolean,
             ParameterType::Integer(_) => FieldKind::Integer,
             _ => FieldKind::Text,
@@ -156,12 +156,14 @@ pub(crate) fn parameters(schema: &Value, route: &mut Route) {
         } else {
             ParameterPlace::Query
         };
-        route.parameters.push(parameter(name, place, member, required.contains(&name.as_str())));
+        let required = required.contains(&name.as_str());
+        route.parameters.push(parameter(&route.operation_id, name, place, member, required));
     }
 }
 
-/// Returns the declaration of a parameter with this schema.
+/// Returns the declaration of an operation's parameter with this schema.
 pub(crate) fn parameter(
+    operation: &str,
     name: &str,
     place: ParameterPlace,
     schema: &Value,
@@ -172,7 +174,7 @@ pub(crate) fn parameter(
         name: name.to_owned(),
         place,
         summary: schema["description"].as_str().unwrap_or_default().to_owned(),
-        kind: kind(name, not_null(schema)),
+        kind: kind(operation, name, not_null(schema)),
         required: required || place == ParameterPlace::Path,
         default: default.map(Value::to_string),
     }
@@ -192,7 +194,8 @@ fn words(schema: &Value) -> Vec<String> {
     listed.chain(documented).filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-fn kind(name: &str, schema: &Value) -> ParameterType {
+/// Returns the kind of a parameter or field. `owner` is its operation or collection.
+fn kind(owner: &str, name: &str, schema: &Value) -> ParameterType {
     let words = words(schema);
     if !words.is_empty() {
         return ParameterType::OneOf(words);
@@ -215,6 +218,6 @@ fn kind(name: &str, schema: &Value) -> ParameterType {
             min_length: length("minLength").unwrap_or(0),
             max_length: length("maxLength").unwrap_or(2000),
         }),
-        _ => panic!("{name} is neither text, integer, boolean, id nor timestamp"),
+        _ => panic!("{owner}: {name} is neither text, integer, boolean, id nor timestamp"),
     }
 }

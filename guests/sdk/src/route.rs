@@ -16,6 +16,12 @@ use crate::wit::assurance::area::types::{Reply, Role};
 
 /// A function that executes an operation. Its arguments are the context and up to four extractors;
 /// it returns a reply or a problem.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a handler of an operation",
+    note = "a handler takes `&Ctx`, then up to four extractors, and returns `Result<R, Problem>`",
+    note = "take `Body<T>`, `Path<T>` or `Paging`, and all other parameters as one `Params<T>`",
+    note = "derive `Serialize` and `JsonSchema` for `R`, or return `Page<T>` or `NoContent`"
+)]
 pub trait Handler<Arguments>: 'static {
     /// Executes the operation for one request.
     ///
@@ -319,7 +325,9 @@ impl Route {
             parts.extend_from_slice(&self.facts.parts);
         }
         if self.facts.if_match {
-            let response = route.response.take().expect("a response with a body");
+            let Some(response) = route.response.take() else {
+                panic!("{}: if_match needs a handler that returns a body", self.facts.operation)
+            };
             route.response = Some(schema::with(&response, "x-if-match", true.into()));
         }
         if let Some(example) = self.facts.example {

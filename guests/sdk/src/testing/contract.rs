@@ -133,7 +133,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
 }
 
 fn check_parameters(route: &Route, given: &mut Vec<Parameter>) -> Vec<Violation> {
-    given.retain(|parameter| parameter.value != "null");
+    given.retain(|one| !matches!(&*one.value, "null" | "\"\""));
     let is_declared = |name: &str| {
         let link =
             matches!(&route.workspace, WorkspaceSource::SignedLink(by) if by.parameter == name);

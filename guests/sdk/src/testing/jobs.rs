@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{EnqueuedJob, FakeHost};
-use crate::host::HostFunctions;
 use crate::wit::{self, JobError, Outcome};
 
 impl FakeHost {
@@ -22,7 +21,7 @@ impl FakeHost {
             checkpoint: None,
         };
         self.0.in_job.set(true);
-        let result = self.attempt(|| self.0.area.run(HostFunctions::new(self.clone()), job));
+        let result = self.attempt(|host| self.0.area.run(host, job.clone()));
         self.0.in_job.set(false);
         result
     }
@@ -76,7 +75,7 @@ impl FakeHost {
         });
         let jobs: Vec<_> = jobs.collect();
         self.0.in_job.set(true);
-        let result = self.attempt(|| self.0.area.run_batch(HostFunctions::new(self.clone()), jobs));
+        let result = self.attempt(|host| self.0.area.run_batch(host, jobs.clone()));
         self.0.in_job.set(false);
         result
     }

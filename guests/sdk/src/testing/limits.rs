@@ -30,10 +30,20 @@ fn misuse<T>(what: String) -> Result<T, Error> {
 }
 
 impl FakeHost {
-    /// Checks that the collection belongs to this area, or that its name has the form
-    /// `area.collection`.
+    /// Checks that the collection belongs to this area, or to another one that shares it or that
+    /// the test has not declared.
     pub(super) fn readable(&self, collection: &str) -> Result<(), Error> {
-        if collection.contains('.') { Ok(()) } else { self.declared(collection).map(drop) }
+        let Some((owner, name)) = collection.split_once('.') else {
+            return self.declared(collection).map(drop);
+        };
+        let (own, others) = (&self.0.manifest.name, self.0.other_areas.borrow());
+        let may_read = |reader: &String| reader == "*" || reader == own;
+        let shares = |one: &Collection| one.name == name && one.readers.iter().any(may_read);
+        let mut declared = others.iter().filter(|area| area.name == owner);
+        if declared.all(|area| area.collections.iter().any(shares)) {
+            return Ok(());
+        }
+        misuse(format!("{own} has no access to the collection {collection:?}"))
     }
 
     pub(super) fn declared(&self, collection: &str) -> Result<&Collection, Error> {
@@ -57,6 +67,8 @@ impl FakeHost {
     /// Checks that a query may read the collection and that its conditions are within the limits.
     pub(super) fn asked(&self, collection: &str, conditions: &[Condition]) -> Result<(), Error> {
         self.readable(collection)?;
+        let declared = &self.0.manifest.collections;
+        self.0.state.borrow_mut().documents.flush(Some(collection), declared);
         self.fields(collection, conditions.iter().flat_map(|condition| &condition.fields))?;
         if conditions.len() > MAX_CONDITIONS {
             return misuse(format!("a query has at most {MAX_CONDITIONS} conditions"));

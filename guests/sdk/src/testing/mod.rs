@@ -101,6 +101,8 @@ struct FakeHostState {
     network: RefCell<Network>,
     scanner: RefCell<Scanner>,
     settings: RefCell<BTreeMap<String, String>>,
+    /// Other areas that the test has declared.
+    other_areas: RefCell<Vec<Manifest>>,
     /// Contents of other areas' blobs that are shared with this area, by area and name.
     shared_blobs: RefCell<BTreeMap<(String, String), Vec<u8>>>,
     sent: RefCell<Vec<Outgoing>>,
@@ -217,6 +219,7 @@ impl FakeHost {
             network: RefCell::new(Box::new(|_| Err(EgressError::Unresolved))),
             scanner: RefCell::new(Box::new(|_| Ok(Verdict::Skipped))),
             settings: RefCell::default(),
+            other_areas: RefCell::default(),
             shared_blobs: RefCell::default(),
             sent: RefCell::default(),
             mail_server: RefCell::new(Box::new(|_| Ok(()))),
@@ -234,20 +237,30 @@ impl FakeHost {
     fn circumstances(&self) -> Call {
         let calls = self.0.calls.get() + 1;
         self.0.calls.set(calls);
-        self.0.used.set(0);
-        self.0.host_calls.set(0);
         Call { workspace: WORKSPACE.to_string(), now: self.now().0, seed: (calls, 1) }
     }
 
-    /// Runs a call in a transaction: an error restores the previous state.
-    fn attempt<T, E>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        self.0.state.borrow_mut().documents.begin_call();
+    /// Runs a call in a transaction: an error restores the previous state. If a query or the commit
+    /// finds a unique value twice, the call runs again and checks each `apply`, as in a service.
+    fn attempt<T, E>(&self, run: impl Fn(HostFunctions) -> Result<T, E>) -> Result<T, E> {
         let before = self.0.state.borrow().clone();
-        let result = run();
+        let mut result = self.run_once(true, &run);
+        let written: &[_] = if result.is_ok() { &self.0.manifest.collections } else { &[] };
+        if !self.0.state.borrow_mut().documents.flush(None, written) {
+            self.0.state.borrow_mut().clone_from(&before);
+            result = self.run_once(false, &run);
+        }
         if result.is_err() {
             *self.0.state.borrow_mut() = before;
         }
         result
+    }
+
+    fn run_once<T>(&self, defers_unique: bool, run: impl Fn(HostFunctions) -> T) -> T {
+        self.0.used.set(0);
+        self.0.host_calls.set(0);
+        self.0.state.borrow_mut().documents.begin_attempt(defers_unique);
+        run(HostFunctions::new(self.clone()))
     }
 
     /// Executes a request.
@@ -276,7 +289,7 @@ impl FakeHost {
         };
         contract.admit(&mut request)?;
         self.0.writes.set(contract.route.writes);
-        let result = self.attempt(|| self.0.area.handle(HostFunctions::new(self.clone()), request));
+        let result = self.attempt(|host| self.0.area.handle(host, request.clone()));
         self.0.writes.set(true);
         match &result {
             Ok(reply) => contract.check_reply(reply),
@@ -337,6 +350,12 @@ impl FakeHost {
     pub fn put_document(&self, collection: &str, id: &str, body: Value) {
         let now = self.now();
         self.0.state.borrow_mut().documents.put(collection, id, body.to_string(), now);
+    }
+
+    /// Declares another area. This area can then read only those of its collections that are
+    /// [`readable_by`](crate::Collection::readable_by) this area.
+    pub fn put_area(&self, other: &Area) {
+        self.0.other_areas.borrow_mut().push(other.manifest());
     }
 
     /// Deletes all documents of a collection, to simulate data of a version without that

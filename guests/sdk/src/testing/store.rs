@@ -27,6 +27,9 @@ pub(super) struct Documents {
     /// Versions of the documents that the call deleted, by collection and id. A new document with
     /// the id continues them.
     deleted: BTreeMap<(String, String), u64>,
+    /// Documents whose unique values the next flush checks, by collection, as they were at the last
+    /// one. `None` if each `apply` checks its own, or after a flush that found a conflict.
+    pending: Option<BTreeMap<String, FormerDocuments>>,
 }
 
 /// The documents of a collection, by id.
@@ -180,9 +183,25 @@ impl Documents {
         self.find(collection, id).map(|found| found.document.clone())
     }
 
-    /// Discards the versions of the documents that the previous call deleted.
-    pub(super) fn begin_call(&mut self) {
+    /// Discards the versions of the documents that the previous attempt of a call deleted.
+    pub(super) fn begin_attempt(&mut self, defers_unique: bool) {
         self.deleted.clear();
+        self.pending = defers_unique.then(BTreeMap::new);
+    }
+
+    /// Checks unique values at the commit, or before the query of a collection with pending writes.
+    /// Returns false if this flush or an earlier one of the attempt found a conflict.
+    pub(super) fn flush(&mut self, queried: Option<&str>, declared: &[Collection]) -> bool {
+        let Some(pending) = &mut self.pending else { return false };
+        if queried.is_some_and(|collection| !pending.contains_key(collection)) {
+            return true;
+        }
+        let pending = std::mem::take(pending);
+        let mut written = declared.iter().filter_map(|one| Some((one, pending.get(&one.name)?)));
+        if written.any(|(collection, former)| self.check_unique(collection, former).is_err()) {
+            self.pending = None;
+        }
+        self.pending.is_some()
     }
 
     pub(super) fn put(&mut self, collection: &str, id: &str, body: String, now: Timestamp) -> u64 {
@@ -282,12 +301,19 @@ impl Documents {
         };
         let versions: Result<Vec<u64>, Error> = writes.iter().map(write).collect();
         let result = versions.and_then(|versions| {
-            self.check_unique(declared, &former)?;
+            if self.pending.is_none() {
+                self.check_unique(declared, &former)?;
+            }
             Ok(versions)
         });
         if result.is_err() {
             self.restore(&declared.name, former);
             self.deleted = deleted;
+        } else if let Some(pending) = &mut self.pending {
+            let pending = pending.entry(declared.name.clone()).or_default();
+            for (id, before) in former {
+                pending.entry(id).or_insert(before);
+            }
         }
         result
     }

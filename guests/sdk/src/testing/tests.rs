@@ -114,6 +114,7 @@ fn a_body_against_its_schema_is_refused_by_pointer() {
 #[test]
 fn parameters_are_checked_and_have_their_defaults() {
     assert_eq!(host().call(Request::to("read")).expect("a number").body, json!(10));
+    assert!(host().call(Request::to("read").with("times", "")).is_ok());
     assert_eq!(pointers(Request::to("read").with("times", 0)), ["times"]);
     assert_eq!(pointers(Request::to("read").with("time", 1)), ["time"]);
 }
@@ -311,4 +312,51 @@ fn unique_values_of_an_apply_are_checked_in_the_order_of_a_service() {
     assert!(!check([renamed("c", "9"), renamed("b", "3")]), "given up after it");
     assert!(check([created("z", "3"), deleted("c")]), "deletions come first");
     assert!(check([created("d", "2"), renamed("b", "9")]), "creations come last");
+}
+
+/// Gives the name of the thing `a` to another one, then deletes `a`.
+fn rename(ctx: &Ctx, Body(queries): Body<bool>) -> Result<NoContent> {
+    let old = ctx.documents::<NewThing>().get("a")?;
+    ctx.documents().create("b", &old.value)?;
+    if queries {
+        ctx.documents::<NewThing>().query().count()?;
+    }
+    ctx.documents().delete(&old)?;
+    Ok(NoContent)
+}
+
+#[test]
+fn a_unique_value_may_be_given_up_after_it_is_taken() {
+    let things = Collection::of::<NewThing>().unique(&["name"]);
+    let route = post("rename", "/v1/workspaces/{workspace_id}/rename").handler(rename);
+    let host = FakeHost::new(Area::new("things", "1.0.0").collection(things).route(route));
+    host.put_document("things", "a", json!({ "name": "1" }));
+    let rename = |queries: bool| host.call(Request::to("rename").json(json!(queries)));
+    assert!(rename(true).is_err(), "the query finds the name twice");
+    assert!(rename(false).is_ok(), "the commit finds it once");
+    assert_eq!(host.documents("things"), [json!({ "name": "1" })]);
+}
+
+#[test]
+fn a_collection_that_another_area_does_not_share_is_refused() {
+    let (host, things) = (host(), Collection::of::<NewThing>);
+    let read = || host.documents_get("others.things", "one");
+    host.put_area(&Area::new("others", "1.0.0").collection(things().readable_by(&["things"])));
+    assert_eq!(read(), Ok(None));
+    host.put_area(&Area::new("others", "1.0.0").collection(things()));
+    assert!(matches!(read(), Err(Error::Misuse(_))));
+}
+
+#[test]
+#[should_panic = "begin: if_match needs a handler that returns a body"]
+fn if_match_without_a_body_names_the_operation() {
+    let route = post("begin", "/v1/begin").if_match().handler(begin);
+    let _ = Area::new("things", "1.0.0").route(route).manifest();
+}
+
+#[test]
+#[should_panic = "list: ids is neither text"]
+fn a_parameter_of_no_kind_names_the_operation() {
+    let list: fn(&Ctx, Path<Vec<u32>>) -> Result<usize> = |_, Path(ids)| Ok(ids.len());
+    let _ = Area::new("things", "1.0.0").route(get("list", "/v1/{ids}").handler(list)).manifest();
 }

@@ -16,6 +16,15 @@ const FILES: [(&str, &str); 3] = [
     ("tests/NAME.rs", include_str!("../../../../../guests/notes/tests/notes.rs")),
 ];
 
+/// Names that Rust, the host, the example or its imports use for something else.
+const RESERVED: &str = "abstract as async await become box break const continue crate do dyn else \
+    enum extern false final fn for gen if impl in let loop macro match mod move mut override priv \
+    pub ref return self static struct super trait true try type typeof unsafe unsized use virtual \
+    where while yield author_id ctx host id list paging sdk Area Body Box Capability Collection \
+    Created Ctx Deserialize Document Event Job JobCtx JobResult JsonSchema Lane ListParams \
+    NoContent Option Outcome Page Paging Params Patch Path Problem Result Role Scope Serialize \
+    Stored String Timestamp Uuid Vec Versioned";
+
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AreaNewArgs {
     /// The area's name: a plural in snake_case, such as `licences`.
@@ -61,8 +70,16 @@ impl TemplateNames {
             && name.len() <= 40
             && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_'));
         anyhow::ensure!(snake, "{name:?} is not snake_case; an area is called like `licences`");
-        let one = name.strip_suffix('s').filter(|one| !one.is_empty());
-        let one = one.map_or_else(|| format!("{name}_entry"), str::to_owned);
+        let is_reserved = |name: &str| RESERVED.split(' ').any(|word| word == name);
+        anyhow::ensure!(
+            !is_reserved(name),
+            "{name:?} is reserved in Rust or in areas; use another name, such as `{name}_items`"
+        );
+        let one = name.strip_suffix("ies").map(|stem| format!("{stem}y"));
+        let one = one.or_else(|| name.strip_suffix('s').map(str::to_owned));
+        let one = one.filter(|one| !one.is_empty() && !is_reserved(one));
+        let one = one.filter(|one| !is_reserved(&pascal(one)));
+        let one = one.unwrap_or_else(|| format!("{name}_entry"));
         Ok(Self { many: name.to_owned(), one })
     }
 
@@ -147,9 +164,18 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_is_refused() {
-        for name in ["", "Notes", "9lives", "a-b", "a b"] {
+        for name in ["", "Notes", "9lives", "a-b", "a b", "host", "type"] {
             assert!(TemplateNames::of(name).is_err(), "{name}");
         }
         assert_eq!(TemplateNames::of("evidence").unwrap().one, "evidence_entry");
+    }
+
+    #[test]
+    fn a_singular_is_a_name_that_the_crate_can_have() {
+        let one = |name| TemplateNames::of(name).unwrap().one;
+        assert_eq!(one("policies"), "policy");
+        for name in ["types", "options", "pages", "job_ctxs", "hosts"] {
+            assert_eq!(one(name), format!("{name}_entry"));
+        }
     }
 }
