@@ -107,6 +107,14 @@ impl ResultKey {
         key.unwrap_or_else(|| message(traits.path, traits.message))
     }
 
+    /// Returns the keys by snippet and by message that are weaker than this one, strongest first.
+    pub(crate) fn weaker(&self, traits: &ResultTraits<'_>) -> Vec<Self> {
+        let message = message(traits.path, &lasting(traits.message));
+        let mut keys: Vec<Self> = snippet(traits).into_iter().chain([message]).collect();
+        let own = keys.iter().position(|key| key == self);
+        keys.split_off(own.map_or(0, |own| own + 1))
+    }
+
     /// Returns the first kind of key that is preferred to path and message; `None` if the result
     /// has no value for any. Partial fingerprints with an ignored name do not count.
     fn before_message(ignored: &[&str], traits: &ResultTraits<'_>) -> Option<Self> {

@@ -45,6 +45,9 @@ pub(crate) struct ResultObservation {
     /// key is too large, and for evidence records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) equals: Option<ResultKeyWithOrdinal>,
+    /// Weaker keys of the result: earlier scans may have written nothing for its own key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) weaker: Vec<ResultKeyWithOrdinal>,
     pub(crate) source: SourceTool,
     pub(crate) source_family: SourceKind,
     pub(crate) rule_family: String,

@@ -19,6 +19,10 @@ pub(crate) fn recognize(
     for_audit: bool,
 ) -> Result<Format, Refusal> {
     let format = match std::str::from_utf8(content) {
+        // ASCII text in UTF-16 is valid UTF-8, with a zero byte next to each character.
+        Ok(_) if content.iter().take(2).any(|byte| *byte == 0) => {
+            Err(Refusal::new("not_utf8", "It is UTF-16. Save it as UTF-8 and upload it again."))
+        }
         Ok(text) => of_text(filename, text.trim_start_matches('\u{feff}')),
         Err(error) => Err(Refusal::new(
             "not_utf8",
@@ -116,8 +120,13 @@ fn foreign(text: &str) -> Option<&'static str> {
         lines.any(|line| line.starts_with(name))
     };
     let first = head.strip_prefix('{').map(str::trim_start);
-    if first.is_some_and(|member| member.starts_with("\"sbom\"")) {
+    let wraps = |name: &str| first.is_some_and(|member| member.starts_with(name));
+    if wraps("\"sbom\"") {
         Some("It wraps an SBOM, as GitHub's API does; send the value of `sbom` (`jq .sbom`).")
+    } else if wraps("\"Document\"") && head.contains("SPDX") {
+        Some("It wraps an SPDX document; send the value of `Document` (`jq .Document`).")
+    } else if head.contains("sarif-external-property-file") {
+        Some("It is an external property file of SARIF; send one log that contains the results.")
     } else if head.starts_with('<') {
         Some("It looks like XML; of CycloneDX and SPDX only the JSON form is taken.")
     } else if said("SPDXVersion:") {

@@ -22,6 +22,9 @@ pub(crate) fn recognize(filename: &str, text: &str) -> Result<Format, Refusal> {
     if is_prose(filename) || shown * 2 < lines().count() {
         return Ok(Format::Unknown);
     }
+    if let Some(list) = other_list(text) {
+        return Err(Refusal::new("unsupported_format", format!("It looks like {list}")));
+    }
     match lines().find(|(_, line)| !can_be_path(line)) {
         None => Ok(Format::PathList),
         Some((number, _)) => Err(no_path(number)),
@@ -35,6 +38,31 @@ fn no_path(line: usize) -> Refusal {
         Send the output of git ls-files."
     );
     Refusal::new("unsupported_format", detail)
+}
+
+/// Returns what a list is instead of a list of paths, and what to send; `None` if less than half of
+/// its lines are of such a kind.
+fn other_list(text: &str) -> Option<&'static str> {
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    let half =
+        |is: fn(&str) -> bool| lines().filter(|line| is(line)).count() * 2 >= lines().count();
+    if half(is_package) {
+        Some("a list of packages. Send an SBOM instead: CycloneDX or SPDX as JSON.")
+    } else if half(|line| line.contains('\\') && !line.contains(['/', '"'])) {
+        Some("a list of paths with `\\`. Write them with `/`, as git ls-files does.")
+    } else if half(|line| matches!(line.get(..3), Some(" M " | " D " | "?? "))) {
+        Some("output of git status. Send the output of git ls-files.")
+    } else if half(|line| line.find("  ").is_some_and(|at| at >= 32)) {
+        Some("a list of checksums. Send the output of git ls-files.")
+    } else {
+        None
+    }
+}
+
+/// Whether a line is a requirement of pip, a line of `go.sum`, or a purl.
+fn is_package(line: &str) -> bool {
+    let has = |sign: &str| line.split_once(sign).is_some_and(|(name, _)| !name.contains('/'));
+    line.starts_with("pkg:") || line.contains(" h1:") || has("==") || has(">=")
 }
 
 /// Whether a text that begins like JSON begins with a path, such as `[slug].tsx` or

@@ -177,7 +177,13 @@ impl JsonShape {
         };
         let version = version.as_deref().filter(|it| !it.is_empty() && !read.contains(it))?;
         let version = truncate_chars(version, MOST_SHOWN);
-        Some(format!("Its version is {name} {version:?}; supported is {name} {taken}."))
+        let next = match name {
+            _ if version >= read[0] && !version.starts_with("2.1.0-") => "",
+            "SARIF" => " Convert it with `sarif-multitool rewrite OLD --output NEW`.",
+            "CycloneDX" => " Convert it with `cyclonedx convert --output-version v1_6`.",
+            _ => " Create it again as SPDX 2.3.",
+        };
+        Some(format!("Its version is {name} {version:?}; supported is {name} {taken}.{next}"))
     }
 }
 
@@ -189,6 +195,8 @@ impl FormatMembers {
             Format::Cyclonedx
         } else if is(&self.spdx_version, |text| text.starts_with("SPDX-")) {
             Format::Spdx
+        } else if is(&self.schema, |text| text.contains("sarif-external-property-file")) {
+            Format::Unknown
         } else if self.runs && self.version.is_some()
             || is(&self.schema, |text| text.to_ascii_lowercase().contains("sarif"))
         {

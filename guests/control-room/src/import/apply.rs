@@ -50,6 +50,7 @@ pub(super) fn step(
     };
     equals::assign(ctx, job, &sighting, &mut observations, &mut known)?;
     former::adopt(ctx, &observations, &mut known)?;
+    former::adopt_weaker(ctx, job, &sighting, &observations, &mut known)?;
     let siblings = AnalysisGroupCoverage::of_siblings(ctx, job, part)?;
     let reporting = SuppressionReporters::read(ctx, &sighting, &observations, &known)?;
     let mut kept_open = 0;

@@ -82,7 +82,7 @@ fn is_present_and_free(finding: &Finding, sighting: &ObservationSource<'_>) -> b
 }
 
 impl ResultObservation {
-    fn ordinal(&self) -> u64 {
+    pub(super) fn ordinal(&self) -> u64 {
         self.equals.as_ref().map_or(0, |equals| equals.ordinal)
     }
 
@@ -96,6 +96,15 @@ impl ResultObservation {
         let source = (self.source.tool.as_str(), self.source.rule_id.as_str());
         let (workspace, repository) = (ctx.workspace_id(), job.audit.repository_id);
         Some(identity::identity(workspace, repository, source, key, ordinal))
+    }
+
+    /// Returns the observation with one of its weaker keys; `None` if it has none at this index.
+    pub(super) fn weaken(&self, ctx: &JobCtx, job: &FindingImportJob, at: usize) -> Option<Self> {
+        let weaker = self.weaker.get(at)?;
+        let source = (self.source.tool.as_str(), self.source.rule_id.as_str());
+        let of = (ctx.workspace_id(), job.audit.repository_id);
+        let identity = identity::identity(of.0, of.1, source, &weaker.key, weaker.ordinal);
+        Some(Self { identity, equals: Some(weaker.clone()), ..self.clone() })
     }
 }
 

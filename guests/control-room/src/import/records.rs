@@ -98,6 +98,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Res
         identity,
         former_identity: None,
         equals: None,
+        weaker: Vec::new(),
         title: clean(title, 300),
         rating: Rating::of([&nothing, &nothing], "warning"),
         rule_family: rule_id.clone(),

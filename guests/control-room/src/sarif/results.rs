@@ -53,7 +53,7 @@ impl ObservationIterator<'_, '_> {
         let said = markdown.as_deref().unwrap_or(&plain);
         let snippet = snippet(result);
         let traits = self.look(result, &rule);
-        let (identity, former_identity, equals) =
+        let (identity, former_identity, equals, weaker) =
             self.identify(result, &rule, &traits, [said, plain.as_str()], snippet);
         let level = level(result, &self.rules, &rule);
         let (none_said, none_of_rule) = (Map::new(), Map::new());
@@ -65,6 +65,7 @@ impl ObservationIterator<'_, '_> {
             identity,
             former_identity,
             equals,
+            weaker,
             title: title(&rule, said),
             rating: Rating::of(properties, level),
             rule_family: weakness::family(&rule, traits.advisory.as_deref()),
@@ -100,8 +101,8 @@ impl ObservationIterator<'_, '_> {
         }
     }
 
-    /// Returns the identity of a result, its former identity if that is another one, and its number
-    /// among equal results. `former_message` is the message as older versions read it.
+    /// Returns the identity of a result, its former identity if that is another one, its number
+    /// among equal results, and its weaker keys. `former_message` is as older versions read it.
     fn identify(
         &mut self,
         result: &ResultObject,
@@ -109,7 +110,7 @@ impl ObservationIterator<'_, '_> {
         looks: &LocationsAndPackage,
         [said, former_message]: [&str; 2],
         snippet: Option<&str>,
-    ) -> (String, Option<String>, Option<ResultKeyWithOrdinal>) {
+    ) -> (String, Option<String>, Option<ResultKeyWithOrdinal>, Vec<ResultKeyWithOrdinal>) {
         let none = BTreeMap::new();
         let path = looks.locations.first().and_then(|place| place.path.as_deref());
         let traits = ResultTraits {
@@ -131,8 +132,11 @@ impl ObservationIterator<'_, '_> {
             |key: &ResultKey| self.identities.next(&self.run.subject.tool, &rule.id, key);
         let (identity, ordinal) = next(&key);
         let former_identity = former.map(|former| next(&former).0);
+        let weaker = key.weaker(&traits).into_iter().filter(ResultKey::is_small);
+        let weaker = weaker.map(|key| ResultKeyWithOrdinal { ordinal: next(&key).1, key });
+        let weaker = weaker.collect();
         let equals = key.is_small().then_some(ResultKeyWithOrdinal { key, ordinal });
-        (identity, former_identity, equals)
+        (identity, former_identity, equals, weaker)
     }
 }
 

@@ -20,7 +20,7 @@ fn log(key: Key, results: &[(i64, &str)]) -> Vec<u8> {
         .iter()
         .map(|(line, message)| {
             let mut region = json!({ "startLine": line });
-            if key == Key::Snippet {
+            if key != Key::Message {
                 region["snippet"] = json!({ "text": "eval(x)" });
             }
             let prints = if key == Key::Fingerprint { json!({ "own/v1": "x" }) } else { json!({}) };
@@ -171,6 +171,37 @@ fn a_decision_stays_with_its_line() {
             let all: Vec<_> = next.iter().map(|line| (*line, "m", state(*line))).collect();
             assert_eq!(workspace.present(), expected(&all), "{key:?} {first:?} {next:?}");
         }
+    }
+}
+
+#[test]
+fn a_decision_stays_when_a_scan_begins_to_write_snippets_or_fingerprints() {
+    use Key::{Fingerprint, Message, Snippet};
+    for (former, key) in [(Message, Snippet), (Message, Fingerprint), (Snippet, Fingerprint)] {
+        let workspace = Workspace::new();
+        workspace.scan(&log(former, &[(10, "m"), (20, "m")]));
+        workspace.dismiss(20, "m");
+        for _ in 0..2 {
+            workspace.scan(&log(key, &[(12, "m"), (22, "m")]));
+            let both = expected(&[(12, "m", "new"), (22, "m", "false_positive")]);
+            assert_eq!(workspace.present(), both, "{former:?} {key:?}");
+        }
+    }
+}
+
+#[test]
+fn a_result_with_a_stronger_key_takes_no_finding_that_is_reported_or_gone() {
+    let mut both = sarif_log("Tool", &[("R1", "a.py", "m"); 2], json!({}));
+    let region = json!({ "startLine": 20, "snippet": { "text": "eval(x)" } });
+    both["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"] = region;
+    let gone = vec![log(Key::Message, &[]), log(Key::Snippet, &[(20, "m")])];
+    for scans in [vec![both.to_string().into_bytes()], gone] {
+        let workspace = Workspace::new();
+        workspace.scan(&log(Key::Message, &[(3, "m")]));
+        workspace.dismiss(3, "m");
+        scans.iter().for_each(|log| drop(workspace.scan(log)));
+        let all = [(3, "m", "false_positive"), (20, "m", "new")];
+        assert_eq!(workspace.present(), expected(&all[scans.len() - 1..]));
     }
 }
 

@@ -37,6 +37,8 @@ fn what_git_lists_is_a_list_of_paths() {
         "[slug].tsx\napp/[id]/page.tsx\n",
         "[slug].tsx\ndocs/Logo @2x.png\n",
         "{{cookiecutter.repo}}/setup.py\nREADME.md\n",
+        "a/b==c.txt\nday=1/x>=y\nname=a @ b.txt\n",
+        "\"\\303\\274.md\"\n\"\\303\\266.md\"\n",
     ] {
         assert_eq!(fate("paths.txt", list.as_bytes()), "path_list", "{list}");
     }
@@ -74,6 +76,17 @@ fn other_forms_of_known_formats_are_named() {
         (r#"{"@context":"https://openvex.dev/ns/v0.2.0","statements":[]}"#, "only CycloneDX"),
         (r#"{"document":{"category":"csaf_vex","csaf_version":"2.0"}}"#, "only CycloneDX"),
         ("{\n  \"sbom\": { \"spdxVersion\": \"SPDX-2.3\" }\n}", "`jq .sbom`"),
+        (r#"{"Document":{"spdxVersion":"SPDX-2.2"}}"#, "`jq .Document`"),
+        (r#"{"$schema":"https://a.b/sarif-external-property-file-2.1.0.json"}"#, "one log"),
+        (r#"{"version":"1.0.0","runs":[]}"#, "`sarif-multitool rewrite "),
+        (r#"{"bomFormat":"CycloneDX","specVersion":"1.1"}"#, "`cyclonedx convert "),
+        (r#"{"spdxVersion":"SPDX-2.1"}"#, "as SPDX 2.3."),
+        ("flask==2.0.1\nrequests>=2\nrich\n", "Send an SBOM"),
+        ("example.com/a v1.0.0 h1:b=\nexample.com/a v1.0.0/go.mod h1:c=\n", "Send an SBOM"),
+        ("pkg:npm/a@1\npkg:npm/b@2\n", "Send an SBOM"),
+        ("src\\a.c\r\nlib\\b.c\r\nREADME.md\r\n", "with `/`"),
+        (" M src/a.c\nA  b.c\n?? c.c\n", "output of git status"),
+        ("d41d8cd98f00b204e9800998ecf8427e  a.tar.gz\n", "checksums"),
     ] {
         let detail = detail("sbom.spdx", content.as_bytes());
         assert!(detail.contains(said), "{content}: {detail}");
@@ -82,7 +95,7 @@ fn other_forms_of_known_formats_are_named() {
 
 #[test]
 fn what_an_audit_cannot_read_is_refused_with_what_to_send_instead() {
-    let refused: [(&[u8], &str); 15] = [
+    let refused: [(&[u8], &str); 17] = [
         (b"{\"version\":\"2.0.0\",\"runs\":[]}", "unsupported_version"),
         (b"{\"bomFormat\":\"CycloneDX\",\"specVersion\":\"1.1\"}", "unsupported_version"),
         (b"{\"spdxVersion\":\"SPDX-2.1\"}", "unsupported_version"),
@@ -98,6 +111,8 @@ fn what_an_audit_cannot_read_is_refused_with_what_to_send_instead() {
         (b" \n\t", "content_empty"),
         (b"{\"name\":\"\xff\"}", "not_utf8"),
         (b"\xff\xfe{\0}\0", "not_utf8"),
+        (b"{\0}\0", "not_utf8"),
+        (b"\0{\0}", "not_utf8"),
     ];
     for (content, code) in refused {
         assert_eq!(fate("file.json", content), code, "{}", String::from_utf8_lossy(content));
