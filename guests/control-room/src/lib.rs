@@ -45,7 +45,7 @@ pub fn area() -> Area {
         .on("audit.started", import::audit_started)
         .on("ownership.applied", owners::applied)
         .on(JobCancelled::NAME, lifecycle::job_cancelled)
-        .job::<FindingImportJob>(Lane::Ingest, 5, 60_000, import::run)
+        .job::<FindingImportJob>(Lane::Ingest, 10, 60_000, import::run)
         .job::<AssignOwnersJob>(Lane::Ingest, 5, 30_000, owners::assign)
         .job::<AcceptanceExpiryJob>(
             Lane::Maintenance,

@@ -27,7 +27,7 @@ pub fn area() -> Area {
         .event::<OwnershipApplied>("A preview was applied: findings are to be assigned")
         .on("audit.started", source::intake::audit_started)
         .on("audit.findings_imported", source::intake::findings_imported)
-        .job::<ImportOwnershipJob>(Lane::Ingest, 5, 30_000, source::import::run);
+        .job::<ImportOwnershipJob>(Lane::Ingest, 10, 30_000, source::import::run);
     routes(collections(area))
 }
 

@@ -23,7 +23,7 @@ use upload::{Upload, UploadReady, UploadRejected};
 /// Maximum size of the content as sent, in bytes.
 const MAX_BYTES: u64 = artifact_formats::MAX_SENT_BYTES;
 
-const PROCESS_ATTEMPTS: u32 = 6;
+const PROCESS_ATTEMPTS: u32 = 12;
 
 /// Declares the area `uploads`: its operations, collection, events and jobs.
 pub fn area() -> Area {

@@ -9,9 +9,9 @@ use tracing_subscriber::EnvFilter;
 use assurance_core::config::{LogConfig, LogFormat};
 
 /// Upper bounds of duration buckets in seconds, from a cached read to a long job.
-const DURATION_BUCKETS: [f64; 15] = [
-    0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0,
-    60.0,
+const DURATION_BUCKETS: [f64; 18] = [
+    0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    10.0, 15.0, 30.0, 60.0,
 ];
 
 /// Metric: version and commit of the binary.
