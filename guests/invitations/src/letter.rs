@@ -180,7 +180,9 @@ impl EmailLinkTokens {
         };
         let Self { accept, decline, .. } = self;
         format!(
-            "{account}To accept:\nPOST {base_url}/v1/invitations/accept?token={accept}\n\n\
+            "{account}The response sets a cookie and has a csrf_token. Send the cookie with one of \
+             these requests, and the token as X-CSRF-Token.\n\n\
+             To accept:\nPOST {base_url}/v1/invitations/accept?token={accept}\n\n\
              To decline:\nPOST {base_url}/v1/invitations/decline?token={decline}\n"
         )
     }

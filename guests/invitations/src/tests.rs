@@ -94,6 +94,7 @@ fn the_mail_alone_holds_the_tokens() {
     for part in [
         "ada@example.org invites you",
         "in the role member",
+        "the token as X-CSRF-Token",
         "POST https://assurance.test/v1/invitations/accept?token=signed.1",
         "POST https://assurance.test/v1/invitations/decline?token=signed.2",
         "\"token\": \"voucher-of-eve@example.org-until-",

@@ -46,12 +46,13 @@ async fn every_operation_has_a_page_that_says_how_to_call_it(nobody: &Client) {
         nobody.get(path).await.problem(400, "malformed_request");
     }
     for (id, callers) in [
-        ("create_access_token", "For the workspace's administrators and owners."),
-        ("list_members", "For every member of the workspace."),
+        ("create_access_token", "administrators and owners. Needs a session; access"),
+        ("list_members", "For every member of the workspace. Needs a session or an"),
         ("list_workspaces", "For everybody who is signed in."),
     ] {
         let page = nobody.get(&format!("/reference/{id}")).await.text();
         assert!(page.contains(callers), "{id}: {page}");
+        assert!(page.contains("/guides/authentication#send-requests"), "{id}: {page}");
     }
 }
 

@@ -103,14 +103,29 @@ async fn a_pipeline_uploads_and_audits_with_an_access_token_as_the_guide_says() 
     let created = host.cli(&[&arguments[..], &rest[..]].concat());
     let token = created["token"].as_str().expect("a token");
     host.keep_secret(token);
-    let mut bash = Command::new("bash");
-    bash.current_dir(artifacts::samples());
-    bash.envs([("API", host.api.as_str()), ("WORKSPACE_ID", &ada.workspace)]);
-    bash.envs([("REPOSITORY_ID", repository.as_str()), ("ASSURANCE_TOKEN", token)]);
-    let printed = run_lines(bash, shell_lines(&document("host/docs/uploads.md"))).await;
+    let bash = |folder: &Path| {
+        let mut bash = Command::new("bash");
+        bash.current_dir(folder);
+        bash.envs([("API", host.api.as_str()), ("WORKSPACE_ID", &ada.workspace)]);
+        bash.envs([("REPOSITORY_ID", repository.as_str()), ("ASSURANCE_TOKEN", token)]);
+        bash
+    };
+    let script = shell_lines(&document("host/docs/uploads.md"));
+    let printed = run_lines(bash(&artifacts::samples()), script.clone()).await;
     assert!(!printed.contains("/content?signature="), "a signed URL is printed: {printed}");
     let findings = ada.get("/v1/workspaces/{ws}/findings?limit=1").await.expect(200);
     assert_eq!(findings["items"].as_array().map(Vec::len), Some(1), "{findings}");
+    // Of two SARIF files, the audit refuses one: it completes with an error.
+    let script = script.replace("upload shop.sarif", "upload other.sarif");
+    for (sarif, code) in [
+        (r#"{"version": "2.1.0", "runs": ["#, "malformed_json"),
+        (r#"{"version": "2.1.0", "runs": [{}]}"#, "sarif_tool_missing"),
+    ] {
+        fs::write(host.folder().join("other.sarif"), sarif).expect("a file");
+        let output = bash(host.folder()).args(["-c", &script]).output().expect("bash");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(code), "{errors}");
+    }
 }
 
 /// Returns the commands that `serve --demo` prints, from the log.
@@ -161,7 +176,7 @@ async fn the_session_of_the_demonstration_lasts_and_a_command_renews_it() {
     assert_ne!(before, after);
     assert!(after.contains(renewed["cookie"].as_str().expect("a cookie")), "{renewed}");
     assert!(after.contains(&format!("DEMO_API='{}'", host.api)), "{after}");
-    let script = ". data/demo.env; curl -sS -b \"$DEMO_COOKIE\" $DEMO_API/v1/auth/security";
+    let script = ". data/demo.env; curl -sS -b \"$COOKIE\" $DEMO_API/v1/auth/security";
     let told = run(&host, script.to_owned()).await;
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     let ends = told["sessions"].as_array().expect("sessions").iter().map(|one| &one["expires_at"]);

@@ -135,7 +135,6 @@ fn document<'a>(
     let webhooks = webhooks(areas.clone(), &mut components);
     let mut document = json!({
         "openapi": "3.1.1",
-        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "info": {
             "title": "Workspace Assurance Service",
             "version": env!("CARGO_PKG_VERSION"),

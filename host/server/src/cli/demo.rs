@@ -38,6 +38,9 @@ const SUPPORT_CASE: &str = r#"
   curl -s -b "$DEMO_COOKIE" -H "X-CSRF-Token: $DEMO_CSRF_TOKEN" -H 'Idempotency-Key: first-case' \
     -H 'Content-Type: application/json' -d '{"subject":"Hello","description":"My first case"}' \
     "$DEMO_API/v1/workspaces/$DEMO_WORKSPACE_ID/support/cases""#;
+/// Variables of the example requests in `/reference`.
+const EXAMPLE_VARIABLES: &str =
+    "COOKIE=$DEMO_COOKIE\nCSRF_TOKEN=$DEMO_CSRF_TOKEN\nWORKSPACE_ID=$DEMO_WORKSPACE_ID\n";
 /// Timeout of a request to the service that was just started.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -256,6 +259,7 @@ impl DemoState {
             ("WEBHOOK_SECRET", self.webhook_secret.as_deref().unwrap_or_default()),
         ];
         variables.map(|(name, value)| format!("DEMO_{name}={}\n", quoted(value))).concat()
+            + EXAMPLE_VARIABLES
     }
 }
 

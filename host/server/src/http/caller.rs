@@ -33,10 +33,10 @@ pub(super) async fn enter(
     if let WorkspaceSource::SignedLink(SignedLinkSpec { holder: LinkHolder::Bearer, .. }) = source {
         return Ok(None);
     }
-    let credential = session::enter(app, parts).await?;
     if *source == WorkspaceSource::Path {
-        return Ok(Some(credential));
+        return session::enter(app, parts).await.map(Some);
     }
+    let credential = session::enter_or(app, parts, session::no_session).await?;
     bearer::session_only(credential)
         .map(|principal| Some(AuthenticatedCredential::Session(principal)))
 }

@@ -21,8 +21,8 @@ use assurance_store as store;
 
 const CSRF_HEADER: &str = "x-csrf-token";
 
-/// Value of `WWW-Authenticate` for a client without a session or access token.
-pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\", Bearer";
+/// Value of `WWW-Authenticate` where only a session is accepted.
+pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\"";
 
 /// Returns the session or access token of a request. Checks the CSRF token of
 /// writes by a session.
@@ -32,6 +32,15 @@ pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\", Bear
 /// token or from a page of another site; 429 if the client's address has sent
 /// too many unknown credentials.
 pub(super) async fn enter(app: &App, parts: &Parts) -> Result<AuthenticatedCredential, Refusal> {
+    enter_or(app, parts, no_credential).await
+}
+
+/// Like [`enter`], with the refusal of a request that has no credential.
+pub(super) async fn enter_or(
+    app: &App,
+    parts: &Parts,
+    missing: fn() -> Refusal,
+) -> Result<AuthenticatedCredential, Refusal> {
     let cookie = headers::cookie(&parts.headers, SESSION_COOKIE);
     match (headers::bearer(&parts.headers), cookie) {
         (Some(_), Some(_)) => Err(bearer::two_credentials()),
@@ -39,19 +48,24 @@ pub(super) async fn enter(app: &App, parts: &Parts) -> Result<AuthenticatedCrede
             bearer::enter(app, parts, token).await.map(AuthenticatedCredential::Token)
         }
         (None, Some(cookie)) => {
-            by_cookie(app, parts, cookie).await.map(AuthenticatedCredential::Session)
+            by_cookie(app, parts, cookie, missing).await.map(AuthenticatedCredential::Session)
         }
-        (None, None) => Err(no_session()),
+        (None, None) => Err(missing()),
     }
 }
 
-async fn by_cookie(app: &App, parts: &Parts, cookie: &str) -> Result<SessionPrincipal, Refusal> {
+async fn by_cookie(
+    app: &App,
+    parts: &Parts,
+    cookie: &str,
+    missing: fn() -> Refusal,
+) -> Result<SessionPrincipal, Refusal> {
     let principal = match app.identity.remembered(cookie) {
         Some(principal) => principal,
         None => {
             let stranger = app.identity.is_stranger(cookie);
             let asking = app.identity.authenticate(cookie);
-            find_credential(app, parts, stranger, asking).await?.ok_or_else(no_session)?
+            find_credential(app, parts, stranger, asking).await?.ok_or_else(missing)?
         }
     };
     if !parts.method.is_safe() {
@@ -194,8 +208,16 @@ pub(super) fn spend_workspace(
     context.charge_workspace(app.limiter.workspace(workspace, class))
 }
 
-fn no_session() -> Refusal {
-    Refusal::new(Code::Unauthenticated, "There is no valid session.").challenge(CHALLENGE)
+fn no_credential() -> Refusal {
+    Refusal::new(Code::Unauthenticated, "There is no valid session or access token.")
+        .challenge("Cookie cookie-name=\"service_session\", Bearer")
+}
+
+/// Returns the refusal of an operation that does not accept access tokens.
+pub(super) fn no_session() -> Refusal {
+    Refusal::new(Code::Unauthenticated, "There is no valid session.")
+        .hint("Sign in with POST /v1/auth/login and send the cookie it sets.")
+        .challenge(CHALLENGE)
 }
 
 /// Caller of one of the host's own operations, by a session or an access token.
@@ -206,12 +228,20 @@ impl FromRequestParts<App> for AuthenticatedCaller {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let context = RequestContext::from_request_parts(parts, app).await?;
-        let credential = enter(app, parts).await?;
-        let class = if parts.method.is_safe() { RateClass::Light } else { RateClass::Standard };
-        spend_credential(app, &context, &credential, class)?;
-        Ok(Self(credential))
+        authenticate(parts, app, no_credential).await.map(Self)
     }
+}
+
+async fn authenticate(
+    parts: &mut Parts,
+    app: &App,
+    missing: fn() -> Refusal,
+) -> Result<AuthenticatedCredential, Refusal> {
+    let context = RequestContext::from_request_parts(parts, app).await?;
+    let credential = enter_or(app, parts, missing).await?;
+    let class = if parts.method.is_safe() { RateClass::Light } else { RateClass::Standard };
+    spend_credential(app, &context, &credential, class)?;
+    Ok(credential)
 }
 
 /// Signed-in caller of one of the host's own operations that does not accept
@@ -222,8 +252,7 @@ impl FromRequestParts<App> for SignedInUser {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let AuthenticatedCaller(credential) =
-            AuthenticatedCaller::from_request_parts(parts, app).await?;
+        let credential = authenticate(parts, app, no_session).await?;
         bearer::session_only(credential).map(Self)
     }
 }

@@ -88,7 +88,12 @@ both_backends! {
         with(&nobody, &lower).await.expect(200);
         // A header with another scheme is ignored, because it may be for a
         // proxy.
-        with(&nobody, "Basic eDp5").await.problem(401, "unauthenticated");
+        let session = "/v1/auth/session";
+        for (answer, offered) in [(with(&nobody, "Basic eDp5").await, true), (nobody.get(session).await, false)] {
+            let hint = answer.problem(401, "unauthenticated")["hint"].to_string();
+            let ways = answer.header("www-authenticate").expect("the ways to authenticate");
+            assert_eq!((hint.contains("Bearer"), ways.contains("Bearer")), (offered, offered), "{hint}");
+        }
         with(&ada, "Basic eDp5").await.expect(200);
     }
 

@@ -43,7 +43,7 @@ macro_rules! guides {
 }
 
 guides! {
-    "authentication": "Authentication", "Sessions, CSRF token, second factor, roles";
+    "authentication": "Authentication", "Sessions, CSRF token, access tokens, second factor, roles";
     "errors": "Errors", "Problem documents, codes, what to retry, rate limits";
     "idempotency": "Idempotency", "Safe retries, concurrent changes";
     "paging": "Paging", "Lists and cursors";

@@ -48,8 +48,8 @@ fn all(document: &Json) -> Markup {
     let tags = document["tags"].as_array().into_iter().flatten();
     html! {
         p {
-            "Operations in bold are version 1 of the published contract. Writes need the session's "
-            code { "X-CSRF-Token" } ". For programs: "
+            "Operations in bold are version 1 of the published contract. Writes with a session \
+             need " code { "X-CSRF-Token" } "; writes with an access token do not. For programs: "
             a href="/openapi.json" { "OpenAPI 3.1" } "."
         }
         @for tag in tags {
@@ -105,6 +105,9 @@ fn described(document: &Json, operation: &DocumentedOperation<'_>) -> Markup {
         (parameters(&schemas, described))
         (request_body(&schemas, described))
         h2 id="example" { "Example" }
+        @if !is_public(described) {
+            p { a href="/guides/authentication#send-requests" { "How to set the variables" } }
+        }
         pre tabindex="0" { code { (curl(&schemas, operation)) } }
         (answers(&schemas, described))
         @if schemas.is_exhausted() {
@@ -146,17 +149,29 @@ fn line(operation: &DocumentedOperation<'_>) -> Markup {
     }
 }
 
-fn callers(described: &Json) -> &'static str {
-    if described["security"].as_array().is_some_and(Vec::is_empty) {
-        return "No session is needed.";
+fn is_public(described: &Json) -> bool {
+    described["security"].as_array().is_some_and(Vec::is_empty)
+}
+
+/// Returns who may call the operation, and with which credential.
+fn callers(described: &Json) -> String {
+    if is_public(described) {
+        return "No session is needed.".to_owned();
     }
-    match text(&described["x-least-role"]) {
+    let mut choices = described["security"].as_array().into_iter().flatten();
+    let credential = if choices.any(|choice| choice.get("access_token").is_some()) {
+        "Needs a session or an access token."
+    } else {
+        "Needs a session; access tokens are refused."
+    };
+    let people = match text(&described["x-least-role"]) {
         "viewer" => "For every member of the workspace.",
         "member" => "For the workspace's members, administrators and owners; not for viewers.",
         "admin" => "For the workspace's administrators and owners.",
         "owner" => "For the workspace's owners.",
         _ => "For everybody who is signed in.",
-    }
+    };
+    format!("{people} {credential}")
 }
 
 fn request_body(schemas: &SchemaMemberReader<'_>, described: &Json) -> Markup {
@@ -195,8 +210,8 @@ fn headers(schemas: &SchemaMemberReader<'_>, answer: &Json) -> Markup {
         table {
             tbody {
                 @for (name, header) in headers.into_iter().flatten() {
-                    @let header = resolved(schemas.document, header);
-                    tr { th scope="row" { code { (name) } } td { (text(&header["description"])) } }
+                    @let header = text(&resolved(schemas.document, header)["description"]);
+                    tr { th scope="row" { code { (name) } } td { (description(header)) } }
                 }
             }
         }
@@ -214,8 +229,8 @@ fn refusals(
         table {
             tbody {
                 @for (status, answer) in answers {
-                    @let answer = resolved(schemas.document, answer);
-                    tr { th scope="row" { (status) } td { (text(&answer["description"])) } }
+                    @let answer = text(&resolved(schemas.document, answer)["description"]);
+                    tr { th scope="row" { (status) } td { (description(answer)) } }
                 }
             }
         }
