@@ -143,7 +143,8 @@ pub enum LoadError {
     /// The component requests capabilities that are not granted.
     #[error(
         "area {area:?} asks for {}, which it is not granted; add that to areas.grants.{area}, in \
-         the service's configuration or in areas.toml next to the components",
+         the service's configuration or in areas.toml next to the components; list all \
+         capabilities of the area there, because its entry replaces \"*\"",
         quoted(capabilities)
     )]
     MissingGrant {

@@ -381,6 +381,7 @@ async fn a_missing_grant_refuses_the_component_by_name() {
     assert!(matches!(refused, LoadError::MissingGrant { .. }), "{refused}");
     assert!(refused.to_string().contains("`egress`"), "{refused}");
     assert!(refused.to_string().contains("asks_ungranted"), "{refused}");
+    assert!(refused.to_string().contains("list all capabilities"), "{refused}");
 }
 
 #[tokio::test]

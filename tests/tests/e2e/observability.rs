@@ -25,6 +25,9 @@ async fn metrics_name_faults_live_versions_refusals_and_the_process() {
     let builder = Builder::new(Backend::Sqlite).fixtures(&["trap"]).set("rates.enabled", true);
     let builder = builder.set("rates.session_burst", 60).set("rates.session_per_minute", 1);
     let (host, ada) = builder.start_with_owner().await;
+    host.put_area("behaves_as_marked", &marked("not\"json")).await.expect(200);
+    let tells = "/v1/workspaces/{ws}/fixtures/behaves-as-marked";
+    ada.post(tells, &json!({"do": "tell"})).await.problem(502, "area_fault");
     let trap = "/v1/workspaces/{ws}/fixtures/trap";
     ada.post(trap, &json!({})).await.problem(502, "area_fault");
     let mut admitted = 1;
@@ -35,6 +38,7 @@ async fn metrics_name_faults_live_versions_refusals_and_the_process() {
     let page = host.operate(Method::GET, "/metrics").await.text();
     for series in [
         "assurance_area_faults_total{area=\"trap\",kind=\"trap\"}",
+        "assurance_area_faults_total{area=\"behaves_as_marked\",kind=\"contract\"}",
         "assurance_area_live_info{area=\"trap\",version=",
         "assurance_rate_limit_refusals_total{policy=\"session\"}",
         "assurance_build_info{version=",

@@ -42,7 +42,7 @@ pub(super) fn collections(
             None if is_published(collection) => {
                 findings.forbidden("", "", "was removed, and other areas may read it");
             }
-            None => findings.breaking("", "", "was removed with its documents"),
+            None => findings.breaking("", "", "was removed; its documents stay"),
             Some(other) => {
                 for_readers(collection, other, &mut findings);
                 for_its_own(collection, other, &mut findings);

@@ -11,18 +11,18 @@ use super::super::instance::CallState;
 use super::super::trap::FatalHostCallError;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
-use assurance_work::SecretError;
+use assurance_work::{SecretError, UnitOfWork};
 
 type SecretsResult<T> = Result<T, CapabilityError<Error>>;
 
 impl Host for CallState {
     async fn put(&mut self, name: String, value: Vec<u8>) -> SecretsResult<()> {
         let value = Zeroizing::new(value);
-        Ok(self.enter(Capability::Secrets)?.secret_put(&name, &value).await?)
+        Ok(writing(self.enter(Capability::Secrets)?)?.secret_put(&name, &value).await?)
     }
 
     async fn delete(&mut self, name: String) -> SecretsResult<()> {
-        Ok(self.enter(Capability::Secrets)?.secret_delete(&name).await?)
+        Ok(writing(self.enter(Capability::Secrets)?)?.secret_delete(&name).await?)
     }
 
     async fn exists(&mut self, name: String) -> SecretsResult<bool> {
@@ -41,6 +41,12 @@ impl Host for CallState {
     }
 
     convert_error!();
+}
+
+/// Ends the call if its route is read-only; the contract has no error for this fault of the guest.
+fn writing(unit: &mut UnitOfWork) -> wasmtime::Result<&mut UnitOfWork> {
+    let why = "the route is read-only; set `writes` to true in the manifest";
+    if unit.spec().writes { Ok(unit) } else { Err(FatalHostCallError::Misuse(why.into()).into()) }
 }
 
 same!(SecretError => Error { NotFound, InvalidName, LimitExceeded });

@@ -56,9 +56,6 @@ fn json(text: &str, what: &str) -> ManifestResult<Json> {
 fn route(route: wit::Route) -> ManifestResult<Route> {
     let id = snake_case(route.operation_id, "operation id", 60)?;
     let within = |why: String| format!("route {id}: {why}");
-    if !(200..300).contains(&route.success_status) {
-        return Err(within(format!("success status {}", route.success_status)));
-    }
     Ok(Route {
         method: route.method.into(),
         path: route.path,

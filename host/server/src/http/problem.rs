@@ -63,7 +63,7 @@ impl Refusal {
 
     /// Creates a 422 with a list of violations; `more` counts further ones.
     pub(super) fn invalid(violations: &[Violation], more: usize) -> Self {
-        Self::new(Code::ValidationFailed, name_violations(violations, more))
+        Self::new(Code::ValidationFailed, name_violations(violations, more, true))
     }
 
     /// Creates a 422 with a single violation.
@@ -124,7 +124,7 @@ impl Refusal {
             ProblemKind::VersionConflict => Code::VersionConflict,
             ProblemKind::Unavailable => Code::Unavailable,
         };
-        let mut refusal = Self::new(code, area_detail(&problem));
+        let mut refusal = Self::new(code, area_detail(&problem, route.body.is_some()));
         if let Some(exact) = problem.code {
             if route.route.problem_codes.contains(&exact) {
                 refusal.0.code = Cow::Owned(exact);
@@ -377,25 +377,26 @@ impl From<RateLimited> for Refusal {
     }
 }
 
-fn area_detail(problem: &Problem) -> String {
+fn area_detail(problem: &Problem, has_body: bool) -> String {
     let violations = &problem.violations;
     if violations.is_empty() {
         return problem.detail.clone();
     }
-    let named = name_violations(violations, 0);
+    let named = name_violations(violations, 0, has_body);
     // Many areas repeat their only violation in the detail; it is not added again.
     let said = violations.iter().any(|violation| violation.message == problem.detail);
     if said || problem.detail.is_empty() { named } else { format!("{} {named}", problem.detail) }
 }
 
 /// Lists violations: `/title: is required; /n: must be …; and 3 more`. Counts those after
-/// [`MOST_VIOLATIONS`] with `more`.
-fn name_violations(violations: &[Violation], more: usize) -> String {
+/// [`MOST_VIOLATIONS`] with `more`. `has_body`: one without a pointer is about a JSON body.
+fn name_violations(violations: &[Violation], more: usize, has_body: bool) -> String {
     let (named, rest) = violations.split_at(violations.len().min(MOST_VIOLATIONS));
     let more = more + rest.len();
-    let named = named.iter().map(|Violation { pointer, message }| {
-        let at = if pointer.is_empty() { "the body" } else { pointer.as_str() };
-        format!("{at}: {message}")
+    let named = named.iter().map(|Violation { pointer, message }| match pointer.as_str() {
+        "" if has_body => format!("the body: {message}"),
+        "" => message.clone(),
+        at => format!("{at}: {message}"),
     });
     let counted = (more > 0).then(|| format!("and {more} more"));
     named.chain(counted).collect::<Vec<_>>().join("; ")
@@ -474,6 +475,13 @@ mod tests {
         let refusal = Refusal::invalid(&violations, 3);
         assert!(refusal.0.detail.starts_with("/0: is wrong; /1"));
         assert!(refusal.0.detail.ends_with("/9: is wrong; and 4 more"));
+    }
+
+    #[test]
+    fn a_violation_of_a_request_without_a_body_names_none() {
+        let whole = [Violation { pointer: String::new(), message: "is too long".into() }];
+        assert_eq!(name_violations(&whole, 0, true), "the body: is too long");
+        assert_eq!(name_violations(&whole, 0, false), "is too long");
     }
 
     #[test]

@@ -210,6 +210,15 @@ async fn a_key_gives_the_first_answer_again_even_where_the_area_would_now_refuse
 }
 
 #[tokio::test]
+async fn a_reply_that_is_not_json_is_a_fault_of_the_area() {
+    let scene = TestService::new(vec![Step::Reply("nonsense")]).await;
+    let refused = scene.call(None, json!({})).await;
+    assert!(matches!(refused, Err(CallRefusal::Failed(CallError::Contract(_)))), "{refused:?}");
+    let page = scene.app.runtime.area_logs().find("notes").unwrap().page(None, 1);
+    assert_eq!(page.faults[0].what.kind, "contract");
+}
+
+#[tokio::test]
 async fn a_key_with_another_body_is_refused() {
     let scene = TestService::new(vec![Step::Reply("1")]).await;
     scene.call(Some("key-00000001"), json!({"title": "a"})).await.unwrap();

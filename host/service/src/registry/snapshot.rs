@@ -134,11 +134,18 @@ impl Snapshot {
     ) -> Result<Self, RegistryError> {
         let mut builder = RouteTableBuilder::new(&host);
         let others = areas.values().filter(|area| area.manifest.name != newcomer);
-        for area in others.chain(areas.get(newcomer)) {
-            builder.add(area)?;
-        }
-        let RouteTableBuilder { paths, tables, .. } = builder;
-        Ok(Self { areas, trials, paths, tables, host, ..Self::default() })
+        others.chain(areas.get(newcomer)).for_each(|area| builder.add(area));
+        let RouteTableBuilder { paths, tables, conflicts, .. } = builder;
+        let next = Self { areas, trials, paths, tables, host, ..Self::default() };
+        conflicts.into_iter().next().map_or(Ok(next), Err)
+    }
+
+    /// Returns all routes, operation ids and events of the version that another owner has.
+    pub(crate) fn conflicts(&self, version: &Arc<AreaVersion>) -> Vec<RegistryError> {
+        let mut builder = RouteTableBuilder::new(&self.host);
+        let others = self.areas().filter(|area| area.manifest.name != version.manifest.name);
+        others.chain([version]).for_each(|area| builder.add(area));
+        builder.conflicts
     }
 
     /// Finds the route for a method and a path. `None` as method stands for one that no route can
@@ -245,6 +252,7 @@ struct RouteTableBuilder {
     host_paths: HashMap<String, &'static str>,
     operation_owners: HashMap<String, String>,
     event_owners: HashMap<String, String>,
+    conflicts: Vec<RegistryError>,
 }
 
 impl RouteTableBuilder {
@@ -259,22 +267,24 @@ impl RouteTableBuilder {
         builder
     }
 
-    fn add(&mut self, area: &Arc<AreaVersion>) -> Result<(), RegistryError> {
+    fn add(&mut self, area: &Arc<AreaVersion>) {
         let name = &area.manifest.name;
         for (index, contract) in area.routes.iter().enumerate() {
             let operation = &contract.route.operation_id;
             if let Some(owner) = self.operation_owners.insert(operation.clone(), name.clone()) {
                 let (operation, area) = (operation.clone(), name.clone());
-                return Err(RegistryError::OperationTaken { operation, owner, area });
+                self.conflicts.push(RegistryError::OperationTaken { operation, owner, area });
             }
-            let table = self.table(area, &contract.route.path)?;
+            let table = self.table(area, &contract.route.path);
+            let Ok(table) = table.map_err(|taken| self.conflicts.push(taken)) else { continue };
             let entry = &mut self.tables[table].by_method[contract.route.method as usize];
             if let Some((owner, _)) = entry {
-                return Err(RegistryError::RouteTaken {
+                self.conflicts.push(RegistryError::RouteTaken {
                     route: format!("{} {}", contract.route.method.as_str(), contract.route.path),
                     owner: owner.manifest.name.clone(),
                     area: area.manifest.name.clone(),
                 });
+                continue;
             }
             *entry = Some((Arc::clone(area), index));
             self.tables[table].allow = allow(&self.tables[table]);
@@ -282,10 +292,9 @@ impl RouteTableBuilder {
         for event in &area.manifest.publishes {
             if let Some(owner) = self.event_owners.insert(event.name.clone(), name.clone()) {
                 let (event, area) = (event.name.clone(), name.clone());
-                return Err(RegistryError::EventTaken { event, owner, area });
+                self.conflicts.push(RegistryError::EventTaken { event, owner, area });
             }
         }
-        Ok(())
     }
 
     fn table(&mut self, area: &AreaVersion, path: &str) -> Result<usize, RegistryError> {

@@ -23,8 +23,8 @@ use assurance_runtime::LoadError;
 #[derive(Clone, Copy)]
 pub(super) enum PlannedVersionUse<'a> {
     /// The version replaces the live one. A breaking change is refused unless
-    /// the operator gives a reason in `force`.
-    Live { force: Option<&'a str> },
+    /// the operator gives a reason in `force`. `kept`: it is stored already.
+    Live { force: Option<&'a str>, kept: bool },
     /// The version serves some workspaces next to the live one, whose manifest
     /// clients read. Every breaking change is refused, even with a reason.
     Canary,
@@ -64,7 +64,7 @@ pub(super) async fn check(
     let report = comparing.await.map_err(|error| LoadError::Host(error.into()))?;
     match (report.verdict(), comparison) {
         (Compatibility::Safe, _)
-        | (Compatibility::Breaking, PlannedVersionUse::Live { force: Some(_) }) => {
+        | (Compatibility::Breaking, PlannedVersionUse::Live { force: Some(_), .. }) => {
             Ok(CompatibilityCheckResult { report, asks })
         }
         (_, PlannedVersionUse::Canary) => Err(no_canary(candidate, &report)),
@@ -72,6 +72,12 @@ pub(super) async fn check(
             area: candidate.manifest.name.clone(),
             live: live.version.to_string(),
             candidate: candidate.manifest.version.to_string(),
+            command: match comparison {
+                PlannedVersionUse::Live { kept: true, .. } => {
+                    format!("activate {} --digest {}", candidate.manifest.name, candidate.digest)
+                }
+                _ => "deploy FILE".to_owned(),
+            },
             report,
         })),
     }
@@ -124,5 +130,6 @@ pub(super) fn needs_approval(
         version: candidate.manifest.version.to_string(),
         digest: candidate.digest.clone(),
         asks: words.collect::<Vec<_>>().join(" and "),
+        options: if checked.report.broken().next().is_none() { "" } else { " --force REASON" },
     }
 }

@@ -194,9 +194,8 @@ impl DeploymentInProgress<'_> {
     ) -> Result<CompatibilityCheckResult, AreaActionError> {
         let DeployRequest { area, force, .. } = self.received;
         let desired = rows::area(self.app, area).await?.desired;
-        let force = force.as_deref();
-        let checked =
-            checks::check(self.app, &desired, version, PlannedVersionUse::Live { force }).await?;
+        let as_live = PlannedVersionUse::Live { force: force.as_deref(), kept: false };
+        let checked = checks::check(self.app, &desired, version, as_live).await?;
         self.app.registry.plan(area, AreaTargetState::Live(version))?;
         Ok(checked)
     }

@@ -51,10 +51,10 @@ pub async fn dry_run(app: &App, received: &DeployRequest) -> Result<DryRunReport
     Ok(run.found)
 }
 
-struct DryRunInProgress<'a> {
-    app: &'a App,
-    received: &'a DeployRequest,
-    found: DryRunReport,
+pub(super) struct DryRunInProgress<'a> {
+    pub(super) app: &'a App,
+    pub(super) received: &'a DeployRequest,
+    pub(super) found: DryRunReport,
 }
 
 impl DryRunInProgress<'_> {
@@ -96,7 +96,10 @@ impl DryRunInProgress<'_> {
         if expected == found { Ok(()) } else { Err(AreaActionError::OtherArea { expected, found }) }
     }
 
-    async fn check(&mut self, version: &Arc<AreaVersion>) -> Result<(), AreaActionError> {
+    pub(super) async fn check(
+        &mut self,
+        version: &Arc<AreaVersion>,
+    ) -> Result<(), AreaActionError> {
         let compared = self.compare(version).await;
         self.keep(compared)?;
         let tried = self.may_be_tried(version).await;
@@ -104,6 +107,9 @@ impl DryRunInProgress<'_> {
         let target = AreaTargetState::Live(version);
         let planned = self.app.registry.plan(&version.manifest.name, target);
         self.keep(planned.map_err(AreaActionError::from))?;
+        // The first conflict is the error of `plan`.
+        let conflicts = self.app.registry.snapshot().conflicts(version).into_iter().skip(1);
+        self.found.findings.extend(conflicts.map(AreaActionError::from));
         let called = smoke_test(self.app, version).await;
         self.keep(called)?;
         Ok(())
@@ -114,13 +120,19 @@ impl DryRunInProgress<'_> {
     async fn compare(&mut self, version: &AreaVersion) -> Result<(), AreaActionError> {
         let desired = rows::area(self.app, &version.manifest.name).await?.desired;
         let force = self.received.force.as_deref();
-        let as_live = PlannedVersionUse::Live { force };
-        let checked = checks::check(self.app, &desired, version, as_live).await?;
-        self.found.report = Some(checked.report.clone());
-        if let DeployAction::Try(TrialMode::Canary, ..) = self.received.then {
-            checks::check(self.app, &desired, version, PlannedVersionUse::Canary).await?;
+        let as_live = PlannedVersionUse::Live { force, kept: false };
+        let compared = checks::check(self.app, &desired, version, as_live).await;
+        if let Some(checked) = self.keep(compared)? {
+            self.found.report = Some(checked.report);
+            if let DeployAction::Try(TrialMode::Canary, ..) = self.received.then {
+                let tried = checks::check(self.app, &desired, version, PlannedVersionUse::Canary);
+                self.keep(tried.await)?;
+            }
         }
-        self.approved(version, &checked).await
+        // A refused comparison has no capabilities.
+        let asked = checks::check(self.app, &desired, version, PlannedVersionUse::Shadow).await?;
+        let report = self.found.report.clone().unwrap_or_default();
+        self.approved(version, &CompatibilityCheckResult { report, ..asked }).await
     }
 
     /// Refuses additional capabilities, unless this component (by digest) was

@@ -40,8 +40,8 @@ pub enum AreaActionError {
     /// The version requests capabilities that the live version was not granted.
     #[error(
         "version {version} of area {area:?} asks for {asks}, which the live version was not \
-         granted; it is kept, and waits for an operator with the scope `approve`: `assurance area \
-         approve {area} --digest {digest}`, and then `assurance area activate`"
+         granted; once deployed, it waits for an operator with the scope `approve`: `assurance \
+         area approve {area} --digest {digest}`, and then `assurance area activate {area}{options}`"
     )]
     NeedsApproval {
         /// Name of the area.
@@ -52,6 +52,8 @@ pub enum AreaActionError {
         digest: String,
         /// Names of the additional capabilities.
         asks: String,
+        /// Options with which the version is activated; empty if it needs none.
+        options: &'static str,
     },
     /// The version breaks clients, so it cannot be a canary.
     #[error(
@@ -268,13 +270,15 @@ pub struct IncompatibleVersion {
     pub live: String,
     /// Version number of the refused version.
     pub candidate: String,
+    /// Command of `assurance area` that accepts the version with `--force`.
+    pub command: String,
     /// Differences between the two versions.
     pub report: CompatibilityReport,
 }
 
 impl fmt::Display for IncompatibleVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { area, live, candidate, report } = self;
+        let Self { area, live, candidate, command, report } = self;
         writeln!(f, "version {candidate} of area {area:?} breaks those who rely on {live}:")?;
         for difference in report.broken() {
             writeln!(f, "- {difference}")?;
@@ -290,9 +294,10 @@ impl fmt::Display for IncompatibleVersion {
                     others.count()
                 )
             }
-            _ => f.write_str(
+            _ => write!(
+                f,
                 "fix them, or force it with a reason that the audit log keeps: `assurance area \
-                 deploy FILE --force REASON`; a canary cannot be forced",
+                 {command} --force REASON`; a canary cannot be forced"
             ),
         }
     }

@@ -141,7 +141,7 @@ async fn permit(
     version: &AreaVersion,
 ) -> Result<(), AreaActionError> {
     let comparison = match event {
-        AreaAction::Activate { force, .. } => PlannedVersionUse::Live { force: *force },
+        AreaAction::Activate { force, .. } => PlannedVersionUse::Live { force: *force, kept: true },
         AreaAction::BeginTrial { request, .. } => match request.mode {
             TrialMode::Canary => PlannedVersionUse::Canary,
             TrialMode::Shadow => PlannedVersionUse::Shadow,

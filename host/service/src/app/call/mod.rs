@@ -12,6 +12,7 @@ mod types;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use metrics::counter;
 use rand::RngExt as _;
 use tracing::Instrument as _;
 
@@ -164,7 +165,9 @@ impl AreaRequestExecutor<'_> {
         let running = self.area.code.handle(unit, &request.request, self.route.deadline);
         let CallOutcome { unit, result } = running.await;
         let development = self.app.config.development;
-        let result = result.and_then(|reply| checked(development, self.route, reply));
+        let result = result.and_then(|reply| {
+            checked(development, self.route, reply).inspect_err(|fault| self.report(request, fault))
+        });
         if let Some(recorder) = recorder {
             recorder.record_outcome(request_outcome(self.route.route.success_status, &result));
         }
@@ -188,6 +191,16 @@ impl AreaRequestExecutor<'_> {
             Err(error) if error.is_write_conflict() => Ok(AttemptOutcome::Conflict),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Counts and logs a reply that breaks its route's contract, as the runtime does other faults.
+    fn report(&self, request: &RepeatableRequest, error: &CallError) {
+        let Some(fault) = error.to_fault() else { return };
+        let (area, kind) = (&self.area.manifest.name, fault.kind.clone());
+        counter!("assurance_area_faults_total", "area" => area.clone(), "kind" => kind)
+            .increment(1);
+        let (digest, origin) = (&self.area.digest, &request.request.call.origin);
+        self.app.runtime.area_logs().of(area).failed(digest, Some(origin), fault, &[]);
     }
 
     /// Returns the stored response for the request's idempotency key; `None` if there is none.

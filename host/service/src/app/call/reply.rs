@@ -5,7 +5,7 @@ use assurance_core::domain::area::{Problem, SuccessReply};
 use assurance_work::CallError;
 
 /// Returns the handler's result, or an error if the reply breaks the route's
-/// contract. Bodies are validated against the schema in development only.
+/// contract. A body must be JSON; in development it must conform to the schema.
 pub(crate) fn checked(
     development: bool,
     route: &CompiledRoute,
@@ -26,10 +26,12 @@ fn check_reply(
         return if reply.body.is_none() { Ok(()) } else { Err("it replied with a body".into()) };
     };
     let body = reply.body.as_ref().ok_or("it replied without a body")?;
+    let not_json = |error: serde_json::Error| format!("its reply is not JSON: {error}");
+    serde_json::from_str::<serde::de::IgnoredAny>(body).map_err(not_json)?;
     if !development {
         return Ok(());
     }
-    let value = serde_json::from_str(body).map_err(|error| format!("its reply: {error}"))?;
+    let value = serde_json::from_str(body).map_err(not_json)?;
     let (wrong, _) = schema.violations(&value, 1);
     match wrong.first() {
         Some(first) => Err(format!("its reply: {} {}", first.pointer, first.message)),

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::super::ServingBlocked;
 use super::super::audit_trail::PendingAuditEntries;
 use super::super::deploy::{DeployAction, DeployRequest, DeploymentInProgress};
+use super::super::dry_run::{DryRunInProgress, DryRunReport};
 use super::super::execute::{AreaActionRequest, write};
 use super::super::load;
 use super::super::plan::{AreaAction, activation, plan};
@@ -44,6 +45,27 @@ async fn a_version_whose_capabilities_the_live_version_has_by_now_needs_no_appro
     let refused = keep([Capability::Egress].into()).await;
     assert!(matches!(refused, Err(AreaActionError::NeedsApproval { .. })), "{refused:?}");
     keep([].into()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dry_run_reports_all_findings() {
+    let (app, _folder) = scene().await;
+    let live = Manifest { collections: vec![by_author(false)], ..manifest("memos", vec![]) };
+    let live = compiled(&app, live);
+    let plan = app.registry.plan("memos", AreaTargetState::Live(&live)).unwrap();
+    app.registry.activate(plan).unwrap();
+    let capabilities = vec![Capability::Egress];
+    let taking = compiled(&app, Manifest { name: "memos".into(), capabilities, ..notes() });
+    let (received, digest) = (deployment_of_notes(), taking.digest.clone());
+    let found = DryRunReport { digest, report: None, findings: vec![] };
+    let mut run = DryRunInProgress { app: &app, received: &received, found };
+    run.check(&taking).await.unwrap();
+    let found: Vec<String> = run.found.findings.iter().map(ToString::to_string).collect();
+    let part = |at: usize, text: &str| assert!(found[at].contains(text), "{found:#?}");
+    part(0, "collection notes: was removed; its documents stay");
+    part(1, "`assurance area activate memos --force REASON`");
+    // Two operation ids, two routes, an event, the first call.
+    assert_eq!(found.len(), 8, "{found:#?}");
 }
 
 #[tokio::test]

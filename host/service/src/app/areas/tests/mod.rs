@@ -102,7 +102,8 @@ async fn check(
     force: Option<&str>,
 ) -> Result<CompatibilityCheckResult, AreaActionError> {
     let candidate = compiled(app, candidate.clone());
-    checks::check(app, &DesiredArea::default(), &candidate, PlannedVersionUse::Live { force }).await
+    let as_live = PlannedVersionUse::Live { force, kept: false };
+    checks::check(app, &DesiredArea::default(), &candidate, as_live).await
 }
 
 /// Returns a host on which version 0.1.0 of the area `notes` is live.
@@ -266,6 +267,7 @@ async fn to_remove_an_area_is_no_way_around_an_approval() {
     assert!(matches!(refused, Err(AreaActionError::NeedsApproval { .. })), "{refused:?}");
     let refused = activate(&app, "ada", activation(&breaking)).await;
     assert!(matches!(refused, Err(AreaActionError::Incompatible(_))), "{refused:?}");
+    assert!(refused.unwrap_err().to_string().contains("area activate notes --digest digest of "));
     // Capabilities that were granted to an earlier live version need no new approval.
     activate(&app, "ada", activation(&first)).await.unwrap().unwrap();
 }
