@@ -74,12 +74,12 @@ struct CompletionResponse {
 
 #[derive(Deserialize)]
 struct CompletionChoice {
-    message: CompletionMessage,
+    message: CompletionAnswer,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct CompletionMessage {
+struct CompletionAnswer {
     content: Option<String>,
     refusal: Option<String>,
 }

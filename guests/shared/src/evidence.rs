@@ -46,7 +46,7 @@ pub struct EvidenceRecord {
 document!(EvidenceRecord, "evidence.records");
 
 /// An evidence record with its parsed description; `None` if it has none.
-pub type DescribedRecord<T> = (Stored<EvidenceRecord>, Option<T>);
+pub type RecordWithDescription<T> = (Stored<EvidenceRecord>, Option<T>);
 
 /// Returns evidence records with their parsed descriptions: the content of the ready upload with
 /// the record's digest, otherwise the record's summary. Leaves out a record whose content exceeds
@@ -58,7 +58,7 @@ pub fn described<T: Clone>(
     scope: &Scope,
     records: Vec<Stored<EvidenceRecord>>,
     parse: impl Fn(&str) -> Option<T>,
-) -> Result<Vec<DescribedRecord<T>>, JobError> {
+) -> Result<Vec<RecordWithDescription<T>>, JobError> {
     let digests = records.iter().map(|record| record.content_sha256.as_str());
     let contents = uploads::contents(scope, digests, &parse)?;
     let described = records.into_iter().filter_map(|record| {
@@ -116,10 +116,7 @@ pub trait EvidenceConsumer: Sized + 'static {
             let id = accepted.envelope_id;
             let later =
                 JobOptions { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
-            ctx.enqueue_with(
-                &ImportRecordsJob::<Self>::of(EnvelopeOrContentDigest::Envelope(id)),
-                later,
-            );
+            ctx.enqueue_with(&ImportRecordsJob::<Self>::of(RecordsToImport::Envelope(id)), later);
         }
         Ok(Outcome::Done)
     }
@@ -142,7 +139,7 @@ pub trait EvidenceConsumer: Sized + 'static {
             let dedupe_key = Some(digest.clone());
             let later = JobOptions { at: None, resource: ready.upload_id, dedupe_key };
             ctx.enqueue_with(
-                &ImportRecordsJob::<Self>::of(EnvelopeOrContentDigest::Content(digest)),
+                &ImportRecordsJob::<Self>::of(RecordsToImport::Content(digest)),
                 later,
             );
         }
@@ -157,8 +154,8 @@ pub trait EvidenceConsumer: Sized + 'static {
     fn run(ctx: &JobCtx, job: ImportRecordsJob<Self>) -> JobResult<ImportRecordsJob<Self>> {
         let records = ctx.documents::<EvidenceRecord>().query();
         let records = match &job.of {
-            EnvelopeOrContentDigest::Envelope(id) => records.equals("envelope_id", *id),
-            EnvelopeOrContentDigest::Content(digest) => records.equals("content_sha256", digest),
+            RecordsToImport::Envelope(id) => records.equals("envelope_id", *id),
+            RecordsToImport::Content(digest) => records.equals("content_sha256", digest),
         };
         let records = records.one_of("kind", Self::RECORD_KINDS.iter().copied());
         let records = records.ascending("observed_at").limit(Self::STEP);
@@ -181,7 +178,7 @@ pub trait EvidenceConsumer: Sized + 'static {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct ImportRecordsJob<C> {
-    of: EnvelopeOrContentDigest,
+    of: RecordsToImport,
     cursor: Option<String>,
     #[serde(skip)]
     consumer: PhantomData<fn() -> C>,
@@ -191,7 +188,7 @@ pub struct ImportRecordsJob<C> {
 /// [`RECORD_KINDS`](EvidenceConsumer::RECORD_KINDS).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum EnvelopeOrContentDigest {
+enum RecordsToImport {
     /// The job imports the records of the envelope with this id.
     Envelope(Uuid),
     /// The job imports the records whose content has this digest.
@@ -199,7 +196,7 @@ enum EnvelopeOrContentDigest {
 }
 
 impl<C> ImportRecordsJob<C> {
-    fn of(records: EnvelopeOrContentDigest) -> Self {
+    fn of(records: RecordsToImport) -> Self {
         Self { of: records, cursor: None, consumer: PhantomData }
     }
 }

@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Backend;
 use super::connection_shares::ConnectionPermit;
 use super::error::Error;
-use super::gates::GateWriteGuard;
+use super::gates::GateTurn;
 use super::pool::{PooledConnection, TransactionStatus};
 
 /// Evaluates one expression for the driver of the connection. Inside it, the
@@ -229,7 +229,7 @@ pub struct Tx {
     connection: Option<Connection>,
     /// The workspace's gate (its lock against other calls); `None` if the
     /// transaction does not hold it.
-    gate: Option<GateWriteGuard>,
+    gate: Option<GateTurn>,
     /// Permit to hold a connection while an area's code runs; `None` if none
     /// does.
     place: Option<ConnectionPermit>,
@@ -249,7 +249,7 @@ impl Tx {
 
     /// Makes the transaction hold a permit, and the workspace's gate if there
     /// is one, until it ends.
-    pub(super) fn holding(mut self, gate: Option<GateWriteGuard>, place: ConnectionPermit) -> Self {
+    pub(super) fn holding(mut self, gate: Option<GateTurn>, place: ConnectionPermit) -> Self {
         self.gate = gate;
         self.place = Some(place);
         self

@@ -16,7 +16,7 @@ use assurance_core::domain::id::WorkspaceId;
 /// Area, workspace and kind of the call that holds a connection while the
 /// area's code runs.
 #[derive(Clone, Debug)]
-pub struct ShareOwner {
+pub struct ConnectionHolder {
     /// Name of the area whose code runs.
     pub area: String,
     /// Workspace of the request or job.
@@ -63,7 +63,7 @@ impl ConnectionShares {
     /// Waits for a permit to hold a connection; the caller limits the time. The
     /// workspace's own share comes first, so that a waiting workspace delays
     /// only its own calls.
-    pub(super) async fn place(&self, holder: ShareOwner) -> ConnectionPermit {
+    pub(super) async fn place(&self, holder: ConnectionHolder) -> ConnectionPermit {
         let share = || Semaphore::new(self.share);
         // These semaphores are never closed, so acquiring cannot fail.
         let workspace = self.workspaces.of(holder.workspace, share).acquire_owned().await.ok();
@@ -83,11 +83,14 @@ mod tests {
 
     use super::*;
 
-    fn holder(area: &str, workspace: WorkspaceId, in_job: bool) -> ShareOwner {
-        ShareOwner { area: area.into(), workspace, in_job }
+    fn holder(area: &str, workspace: WorkspaceId, in_job: bool) -> ConnectionHolder {
+        ConnectionHolder { area: area.into(), workspace, in_job }
     }
 
-    async fn is_granted(shares: &ConnectionShares, holder: ShareOwner) -> Option<ConnectionPermit> {
+    async fn is_granted(
+        shares: &ConnectionShares,
+        holder: ConnectionHolder,
+    ) -> Option<ConnectionPermit> {
         tokio::time::timeout(Duration::from_millis(20), shares.place(holder)).await.ok()
     }
 

@@ -23,35 +23,35 @@ pub(super) struct WorkspaceGates(KeyedLocks<WorkspaceId, RwLock<()>>);
 impl WorkspaceGates {
     /// Waits until this call may take the workspace's gate: no other call of
     /// this process holds it, or prevents that it is taken.
-    pub(super) async fn queue(&self, workspace: WorkspaceId) -> GateWriteGuard {
+    pub(super) async fn queue(&self, workspace: WorkspaceId) -> GateTurn {
         let lock = self.0.of(workspace, RwLock::default);
-        GateWriteGuard { workspace, _turn: lock.write_owned().await }
+        GateTurn { workspace, _turn: lock.write_owned().await }
     }
 
     /// Waits until no call of this process holds the workspace's gate. While
     /// the returned guard exists, none can take it.
-    pub(super) async fn pass(&self, workspace: WorkspaceId) -> GateReadGuard {
+    pub(super) async fn pass(&self, workspace: WorkspaceId) -> GatePass {
         let lock = self.0.of(workspace, RwLock::default);
-        GateReadGuard { _open: lock.read_owned().await }
+        GatePass { _open: lock.read_owned().await }
     }
 }
 
 /// Prevents calls of this process from taking a workspace's gate during a short
 /// write. The holder must not wait for anything that such a call may hold.
 #[derive(Debug)]
-pub struct GateReadGuard {
+pub struct GatePass {
     _open: OwnedRwLockReadGuard<()>,
 }
 
 /// The exclusive right in this process to take a workspace's gate, which is an
 /// advisory lock of PostgreSQL.
 #[derive(Debug)]
-pub(super) struct GateWriteGuard {
+pub(super) struct GateTurn {
     workspace: WorkspaceId,
     _turn: OwnedRwLockWriteGuard<()>,
 }
 
-impl GateWriteGuard {
+impl GateTurn {
     /// Returns the statement that takes the advisory lock of the workspace's
     /// gate; it waits at most for the session's `lock_timeout`.
     pub(super) fn lock(&self) -> String {

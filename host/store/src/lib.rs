@@ -78,9 +78,9 @@ use self::stored_bytes::StoredBytesByWorkspace;
 use assurance_core::domain::id::WorkspaceId;
 
 pub use connection::{Connection, Tx};
-pub use connection_shares::ShareOwner;
+pub use connection_shares::ConnectionHolder;
 pub use error::Error;
-pub use gates::GateReadGuard;
+pub use gates::GatePass;
 pub use lane_waker::LaneWaker;
 pub use notifications::NotificationListener;
 pub use open::{PostgresSessionTimeouts, Settings};
@@ -293,7 +293,7 @@ impl Store {
     pub async fn begin_held(
         &self,
         access: TransactionAccess,
-        holder: ShareOwner,
+        holder: ConnectionHolder,
     ) -> Result<Tx, Error> {
         let shares = match (self.backend(), access) {
             // On SQLite, both begin on a reader.
@@ -326,7 +326,7 @@ impl Store {
     /// Begins a serializable transaction that cannot conflict with other calls
     /// of the workspace: other locked calls wait before they start, optimistic
     /// calls before they write.
-    pub async fn begin_locked(&self, holder: ShareOwner) -> Result<Tx, Error> {
+    pub async fn begin_locked(&self, holder: ConnectionHolder) -> Result<Tx, Error> {
         let ConnectionPools::Postgres { .. } = &self.0.databases else {
             return self.begin_held(TransactionAccess::WriteLocked, holder).await;
         };
@@ -345,7 +345,7 @@ impl Store {
     /// Waits until no call of this process holds the workspace's gate (its lock
     /// against other calls). Hold the returned guard only for a short write,
     /// and drop it before [`Store::begin_locked`].
-    pub async fn open_gate(&self, workspace: WorkspaceId) -> Result<GateReadGuard, Error> {
+    pub async fn open_gate(&self, workspace: WorkspaceId) -> Result<GatePass, Error> {
         self.wait(self.0.gates.pass(workspace)).await
     }
 

@@ -233,8 +233,8 @@ async fn the_service_does_not_wait_for_an_unknown_database() {
     assert!(matches!(refused, Error::Database(_)), "{refused:?}");
 }
 
-fn holder(workspace: WorkspaceId) -> ShareOwner {
-    ShareOwner { area: "notes".into(), workspace, in_job: false }
+fn holder(workspace: WorkspaceId) -> ConnectionHolder {
+    ConnectionHolder { area: "notes".into(), workspace, in_job: false }
 }
 
 #[tokio::test]
@@ -246,7 +246,7 @@ async fn calls_that_read_and_calls_that_write_leave_sqlite_a_reader() {
     for n in 0..settings.max_connections {
         for access in [TransactionAccess::Read, TransactionAccess::Write] {
             let area = format!("area{n}");
-            let owner = ShareOwner { area, ..holder(WorkspaceId::new()) };
+            let owner = ConnectionHolder { area, ..holder(WorkspaceId::new()) };
             held.extend(store.begin_held(access, owner).await.ok());
         }
     }

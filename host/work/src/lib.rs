@@ -37,7 +37,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use self::overlay::DocumentOverlay;
-use self::read_log::{CallEffects, ReadLogMode};
+use self::read_log::{ComparedEffects, ReadLogMode};
 use self::reading::ReadTransactionState;
 use assurance_core::access::IsolationProfile;
 use assurance_core::domain::area::CallContext;
@@ -168,7 +168,7 @@ pub struct UnitOfWork {
     read_log: ReadLogMode,
     /// Effects of a call that repeats a read log, for the comparison with the
     /// recorded call.
-    effects: CallEffects,
+    effects: ComparedEffects,
     recorder: Option<Arc<Recorder>>,
 }
 
@@ -217,7 +217,7 @@ impl UnitOfWork {
             sent: None,
             sends: 0,
             read_log: ReadLogMode::default(),
-            effects: CallEffects::default(),
+            effects: ComparedEffects::default(),
             recorder: None,
             spec,
         }

@@ -31,7 +31,7 @@ struct ReadLogEntries {
     answers: HashMap<String, VecDeque<RepeatableQueryResult>>,
     /// Size of the recorded queries and their results, in bytes.
     answer_bytes: u64,
-    left: CallEffects,
+    left: ComparedEffects,
     missed: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum ReadLogMode {
 
 /// Effects of a call for a comparison: documents, events, jobs and the rest, as one JSON object.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CallEffects {
+pub(super) struct ComparedEffects {
     documents: BTreeMap<String, BTreeMap<String, Json>>,
     events: BTreeMap<String, Vec<Json>>,
     jobs: BTreeMap<String, Vec<Json>>,
@@ -214,7 +214,7 @@ impl RepeatableQueryResult {
     }
 }
 
-impl CallEffects {
+impl ComparedEffects {
     fn take(&mut self, effects: Effects) {
         let whole = |body: &str| serde_json::from_str(body).unwrap_or_default();
         let inserts =

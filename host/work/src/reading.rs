@@ -1,7 +1,7 @@
 //! Opens the call's snapshot or transaction at the first read that needs one.
 
 use super::UnitOfWork;
-use assurance_store::{Backend, Connection, Error, ShareOwner, TransactionAccess, Tx};
+use assurance_store::{Backend, Connection, ConnectionHolder, Error, TransactionAccess, Tx};
 
 /// How a call's reads are isolated so far, with the open transaction or
 /// snapshot.
@@ -172,8 +172,8 @@ impl UnitOfWork {
 
     /// Returns the area, workspace and kind of call (request or job) that a
     /// held database connection counts for.
-    pub(super) fn holder(&self) -> ShareOwner {
-        ShareOwner {
+    pub(super) fn holder(&self) -> ConnectionHolder {
+        ConnectionHolder {
             area: self.spec.area.area.clone(),
             workspace: self.spec.call.workspace,
             in_job: self.spec.in_job,

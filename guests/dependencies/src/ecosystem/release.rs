@@ -37,8 +37,8 @@ pub(crate) struct DistributionRelease {
     /// Special build of the release for which an advisory is: `fips` for
     /// `Pro:FIPS-updates:22.04:LTS`; `None` for the release itself.
     variant: Option<&'static str>,
-    /// Stream of Red Hat Enterprise Linux or openEuler for which an advisory is; `None` for other
-    /// products and distributions.
+    /// Kind of packages of Red Hat Enterprise Linux or openEuler for which an advisory is: of the
+    /// main release, extended support or a service pack; `None` for other products.
     stream: Option<ReleaseStream>,
 }
 

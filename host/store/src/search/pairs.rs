@@ -172,8 +172,9 @@ async fn complete(
     Ok(complete.into_iter().collect())
 }
 
-/// Records that the search pairs of these collections are not complete, except
-/// those that a version with these collections writes. Does nothing on SQLite.
+/// Records that the search pairs of these collections are not complete for
+/// substring indexes that the collections do not declare: a version with these
+/// declarations did not write them. Does nothing on SQLite.
 ///
 /// # Errors
 /// The database is unavailable.

@@ -61,7 +61,7 @@ impl PeersProgram {
     }
 }
 
-/// Returns the path of a new file for the database of a peer.
+/// Returns the path of the file for the database of a peer.
 pub(super) fn file(folder: &Path, name: &str) -> String {
     folder.join(format!("{name}.db")).display().to_string()
 }

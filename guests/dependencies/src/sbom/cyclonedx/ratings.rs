@@ -8,11 +8,11 @@ use crate::reading::list;
 /// Severity of the best rating of a vulnerability, with the part of the rating from which it was
 /// read.
 #[derive(Default)]
-pub(super) struct BestRating(Option<(RatingBasis, SeverityBand)>);
+pub(super) struct BestRating(Option<(RatingPart, SeverityBand)>);
 
 /// Part of a rating from which the severity is read, least precise first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum RatingBasis {
+enum RatingPart {
     Word,
     Score,
     /// CVSS vector, with the rank of its CVSS version.
@@ -51,11 +51,11 @@ impl BestRating {
 }
 
 impl RatingItem {
-    fn rated(&self) -> Option<(RatingBasis, SeverityBand)> {
+    fn rated(&self) -> Option<(RatingPart, SeverityBand)> {
         let vector = || SeverityBand::of_vector(self.vector.as_str()?);
-        let vector = vector().map(|(version, rating)| (RatingBasis::Vector(version), rating));
-        let score = || Some((RatingBasis::Score, SeverityBand::of_score(self.cvss_score()?)));
-        let word = || Some((RatingBasis::Word, SeverityBand::of_word(self.severity.as_str()?)?));
+        let vector = vector().map(|(version, rating)| (RatingPart::Vector(version), rating));
+        let score = || Some((RatingPart::Score, SeverityBand::of_score(self.cvss_score()?)));
+        let word = || Some((RatingPart::Word, SeverityBand::of_word(self.severity.as_str()?)?));
         vector.or_else(score).or_else(word)
     }
 

@@ -82,7 +82,7 @@ pub(super) enum AreaRowsChange {
     },
     /// Replaces the area's row of `area_trials` by this trial.
     BeginTrial(Trial),
-    /// Sets the end of this trial in the area's row of `area_trials`.
+    /// Ends this trial in the area's row of `area_trials`; `end` is its final state.
     EndTrial { trial: Trial, end: TrialState },
 }
 
