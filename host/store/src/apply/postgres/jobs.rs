@@ -120,16 +120,21 @@ impl CteBuilder {
     /// of the first run and each job's own lease.
     fn done(&mut self, arm: &str, ends: &[(Timestamp, &JobRunEnd)]) {
         let Some((now, first)) = ends.first() else { return };
-        let jobs = || ends.iter().flat_map(|(_, end)| &end.jobs).map(|job| job.0);
+        let ids: Vec<_> = ends.iter().flat_map(|(_, end)| &end.jobs).map(|job| job.0).collect();
         let leases = ends.iter().flat_map(|(_, end)| end.jobs.iter().map(|_| end.lease));
+        let number = ids.len();
         self.sql.push(&format!(", {arm} AS ("));
         push_change(&mut self.sql, first, *now);
-        self.sql.push(" WHERE workspace_id = ").bind(first.workspace.0);
-        self.sql.push(" AND id = ANY(").bind(uuids(jobs()));
-        self.sql.push(") AND lease_id = (").bind(uuids(leases));
-        // Not by a join: its plan may read all jobs of the workspace.
-        self.sql.push("::uuid[])[array_position(").bind(uuids(jobs()));
-        self.sql.push("::uuid[], id)] RETURNING 1)");
-        self.check(arm, jobs().count(), "AS004");
+        // One look-up for each, as in `documents::many`: other plans read the workspace's other
+        // jobs, too, and conflict with whoever ends them.
+        self.sql.push(" WHERE ctid = ANY(ARRAY(SELECT j.place FROM ");
+        self.sql.push_unnest([ids.into(), uuids(leases)]);
+        self.sql.push(
+            " AS u(id, lease) CROSS JOIN LATERAL (SELECT ctid AS place FROM jobs \
+             WHERE workspace_id = ",
+        );
+        self.sql.bind(first.workspace.0);
+        self.sql.push(" AND id = u.id AND lease_id = u.lease LIMIT 1) AS j)) RETURNING 1)");
+        self.check(arm, number, "AS004");
     }
 }
