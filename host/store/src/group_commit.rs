@@ -4,7 +4,7 @@
 //! On SQLite, a unit of work without an open transaction adds its effects to a
 //! queue. One task at a time takes SQLite's write lock and applies all queued
 //! units in savepoints, so that a unit that fails does not affect the others.
-//! Units that only insert and end jobs, by the same statements, share a
+//! Units that only insert, by the same statements, share a
 //! savepoint; if one of them fails, each is applied again by itself. Units that
 //! arrive meanwhile form the next group.
 //!

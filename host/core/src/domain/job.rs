@@ -218,15 +218,6 @@ pub struct JobRunEnd {
     pub progress: Option<JobProgress>,
 }
 
-impl JobRunEnd {
-    /// Returns whether the jobs succeeded, and reported no progress that is to be
-    /// stored.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        matches!(self.how, JobRunEndKind::Done { .. }) && self.progress.is_none()
-    }
-}
-
 /// New state of a job after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobRunEndKind {

@@ -149,8 +149,8 @@ impl Effects {
     }
 
     /// Returns what decides the text of the statements that write these effects,
-    /// if they only insert a few rows and end jobs: such effects of several calls
-    /// are written together. Empty for others.
+    /// if they only insert a few rows: such effects of several calls are written
+    /// together. Empty for others.
     pub(super) fn insertion_shape(&self) -> String {
         let is_insertion = self.seen.is_empty()
             && self.seen_blobs.is_empty()
@@ -158,7 +158,7 @@ impl Effects {
             && self.deletes.is_empty()
             && self.secrets.is_empty()
             && self.blobs.is_empty()
-            && self.job_ends.iter().all(JobRunEnd::is_done);
+            && self.job_ends.is_empty();
         let rows = self.inserts.len() + self.jobs.len() + self.deliveries.len();
         let bytes: usize = self.inserts.iter().map(|one| one.body.len()).sum();
         if !is_insertion || rows > MOST_INSERTED || bytes > MOST_INSERTED_BYTES {
@@ -167,10 +167,9 @@ impl Effects {
         let mut shape = String::from(if self.reply.is_some() { "reply" } else { "-" });
         let inserts = self.inserts.iter().map(|one| one.collection.as_str());
         let jobs = self.jobs.iter().map(|one| if one.is_merged() { "merged" } else { "job" });
-        let ends = self.job_ends.iter().map(|end| if end.how.deletes() { "gone" } else { "done" });
         let deliveries = self.deliveries.iter();
         let requests = deliveries.flat_map(|one| [&one.requests.collection, &one.requests.member]);
-        for part in inserts.chain(jobs).chain(ends).chain(requests.map(String::as_str)) {
+        for part in inserts.chain(jobs).chain(requests.map(String::as_str)) {
             shape.push(' ');
             shape.push_str(part);
         }

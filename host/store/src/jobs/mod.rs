@@ -149,7 +149,7 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
 
 /// Appends the beginning of the statement that ends a run: all of it but the
 /// condition.
-pub(super) fn push_change(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
+fn push_change(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
     if end.how.deletes() {
         sql.push("DELETE FROM jobs");
         return;

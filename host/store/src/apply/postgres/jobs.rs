@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::super::jobs::{push_change, push_end};
+use super::super::super::jobs::push_end;
 use super::super::super::sql::{Sql, SqlParameter};
 use super::super::Effects;
 use super::{CteBuilder, each, integers, texts, uuids};
-use assurance_core::domain::job::{JobRunEnd, NewJob};
+use assurance_core::domain::job::NewJob;
 use assurance_core::domain::time::Timestamp;
 
 /// SQL expressions of id, payload and resource for a job that is inserted
@@ -99,42 +99,14 @@ impl CteBuilder {
         more(sql);
     }
 
-    /// Writes the CTEs that end the runs of jobs: one for all jobs that are
-    /// deleted, one for all others that are done, and one for each other run.
+    /// Writes the CTEs that end the runs of jobs.
     pub(super) fn job_ends(&mut self, calls: &[&Effects]) {
-        let ends = each(calls, |effects| &effects.job_ends);
-        let (done, others): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| end.is_done());
-        let (gone, done): (Vec<_>, Vec<_>) =
-            done.into_iter().partition(|(_, end)| end.how.deletes());
-        self.done("gone", &gone);
-        self.done("done", &done);
-        for (number, (now, end)) in others.into_iter().enumerate() {
+        let ends: Vec<_> = each(calls, |effects| &effects.job_ends).collect();
+        for (number, (now, end)) in ends.into_iter().enumerate() {
             self.sql.push(&format!(", ended_{number} AS ("));
             push_end(&mut self.sql, end, now);
             self.sql.push(" RETURNING 1)");
             self.check(&format!("ended_{number}"), end.jobs.len(), "AS004");
         }
-    }
-
-    /// Writes the CTE that ends the runs of jobs that are done, with the statement
-    /// of the first run and each job's own lease.
-    fn done(&mut self, arm: &str, ends: &[(Timestamp, &JobRunEnd)]) {
-        let Some((now, first)) = ends.first() else { return };
-        let ids: Vec<_> = ends.iter().flat_map(|(_, end)| &end.jobs).map(|job| job.0).collect();
-        let leases = ends.iter().flat_map(|(_, end)| end.jobs.iter().map(|_| end.lease));
-        let number = ids.len();
-        self.sql.push(&format!(", {arm} AS ("));
-        push_change(&mut self.sql, first, *now);
-        // One look-up for each, as in `documents::many`: other plans read the workspace's other
-        // jobs, too, and conflict with whoever ends them.
-        self.sql.push(" WHERE ctid = ANY(ARRAY(SELECT j.place FROM ");
-        self.sql.push_unnest([ids.into(), uuids(leases)]);
-        self.sql.push(
-            " AS u(id, lease) CROSS JOIN LATERAL (SELECT ctid AS place FROM jobs \
-             WHERE workspace_id = ",
-        );
-        self.sql.bind(first.workspace.0);
-        self.sql.push(" AND id = u.id AND lease_id = u.lease LIMIT 1) AS j)) RETURNING 1)");
-        self.check(arm, number, "AS004");
     }
 }

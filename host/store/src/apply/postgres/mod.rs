@@ -1,7 +1,6 @@
 //! Builds PostgreSQL's statement for all effects of a call, with a common table
 //! expression (CTE) for each kind of effect. Calls of one workspace that only
-//! insert and end jobs can share a statement: its text does not depend on their
-//! number.
+//! insert can share a statement: its text does not depend on their number.
 //!
 //! All CTEs see the state before the statement, and each one changes other
 //! rows. Their order matters only for unique indexes. Some CTEs must change a
@@ -47,7 +46,7 @@ fn statement(calls: &[&Effects], within: AutocommitOrTransaction) -> Sql {
     let sql = Sql::new(Backend::Postgres, "WITH ");
     let mut ctes = CteBuilder { sql, checks: Vec::new(), requested: Vec::new() };
     ctes.transaction(within);
-    // Several calls have nothing else than what they insert and the jobs that they end.
+    // Several calls have nothing else than what they insert.
     let effects = calls[0];
     ctes.gate(effects, within);
     for (number, (collection, of)) in by_collection(calls).iter().enumerate() {

@@ -2,11 +2,8 @@
 
 use std::collections::HashSet;
 
-use uuid::Uuid;
-
 use super::*;
 use crate::connection_shares::ConnectionHolder;
-use crate::jobs;
 
 async fn with_collection() -> Option<TestStore> {
     let fresh = fresh(Backend::Postgres).await?;
@@ -111,39 +108,6 @@ async fn of_units_that_share_statements_only_those_with_a_fault_fail() {
     assert_eq!(taken.count(), 1, "{ends:?}");
     let (documents, replies, jobs) = stored(&fresh.store).await;
     assert_eq!((documents.len(), replies.len(), jobs.len()), (38, 38, 38));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_ends_only_the_job_whose_lease_it_has() {
-    let Some(fresh) = with_collection().await else { return };
-    let (store, workspace) = (&fresh.store, WorkspaceId::new());
-    let leases: Vec<Uuid> = (1..=20).map(Uuid::from_u128).collect();
-    let jobs = (1..=20).map(|n| NewJob { workspace, ..testing::job(n) });
-    let mut writer = store.writer().await.unwrap();
-    jobs::insert(&mut writer, &jobs.collect::<Vec<_>>(), Timestamp(1)).await.unwrap();
-    execute(&mut writer, "UPDATE jobs SET status = 'running', lease_id = id").await;
-    // The last two were claimed again, under the lease of another job that ends now.
-    let claimed_again = "UPDATE jobs SET lease_id = '00000000-0000-0000-0000-000000000001' \
-                         WHERE id >= '00000000-0000-0000-0000-000000000013'";
-    execute(&mut writer, claimed_again).await;
-    writer.release();
-    let ends = leases.iter().map(|lease| {
-        let end = JobRunEnd {
-            workspace,
-            jobs: vec![JobId(*lease)],
-            lease: *lease,
-            how: JobRunEndKind::Done { keep: false },
-            progress: None,
-        };
-        let name = lease.to_string();
-        Effects { job_ends: vec![end], ..unit(workspace, &name) }
-    });
-    let ends = together(store, ends.collect()).await;
-    assert!(ends[..18].iter().all(Result::is_ok), "{ends:?}");
-    assert!(ends[18..].iter().all(|end| matches!(end, Err(Error::LeaseLost))), "{ends:?}");
-    let left = found::<(String,)>(store, "SELECT right(id::text, 2) FROM jobs ORDER BY 1").await;
-    assert_eq!(left, [("13".to_owned(),), ("14".to_owned(),)]);
-    assert_eq!(stored(store).await.0.len(), 18);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
