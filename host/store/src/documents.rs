@@ -155,17 +155,14 @@ pub(super) fn spend(budget: &mut u64, bytes: usize) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::collections::ensure;
-    use crate::testing::{collection, execute, explained, fresh};
+    use crate::testing::{collection, explained, fresh, put_numbered};
 
     #[tokio::test]
     async fn only_documents_with_the_ids_are_read_even_before_anything_is_known_of_the_others() {
         let Some(fresh) = fresh(Backend::Postgres).await else { return };
         ensure(&fresh.store, &[collection("a.b", false)]).await.unwrap();
         let mut connection = fresh.store.writer().await.unwrap();
-        let fill = "INSERT INTO documents SELECT '00000000-0000-0000-0000-000000000000', 'a.b', \
-                    n::text, 1, 0, 0, jsonb_build_object('name', 'n' || n) \
-                    FROM generate_series(1, 5000) AS n";
-        execute(&mut connection, fill).await;
+        put_numbered(&mut connection, 5_000).await;
         let place = CollectionKey { workspace: WorkspaceId(uuid::Uuid::nil()), collection: "a.b" };
         let ids: Vec<String> = (0..64).map(|n| (n * 100).to_string()).collect();
         let sql = many(Backend::Postgres, place, columns(Backend::Postgres), &ids);

@@ -77,8 +77,7 @@ mod tests {
     use super::super::query::QueryTarget;
     use super::*;
     use crate::collections::ensure;
-    use crate::connection::DriverConnection;
-    use crate::testing::{explained, fresh};
+    use crate::testing::{explained, fresh, put_numbered};
     use assurance_core::domain::document::{PageStart, QueryCondition, SortField};
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::manifest::IndexSpec;
@@ -124,13 +123,10 @@ mod tests {
     #[tokio::test]
     async fn documents_of_other_values_are_not_read_even_before_anything_is_known_of_them() {
         let Some(fresh) = fresh(Backend::Postgres).await else { return };
-        let (workspace, scope) = (WorkspaceId::new(), scope());
+        let (workspace, scope) = (WorkspaceId(uuid::Uuid::nil()), scope());
         ensure(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
         let mut connection = fresh.store.writer().await.unwrap();
-        let DriverConnection::Postgres(c) = connection.raw() else { return };
-        let fill = "INSERT INTO documents SELECT $1, 'a.b', n::text, 1, 0, 0, \
-                    jsonb_build_object('name', 'n' || n) FROM generate_series(1, 5000) AS n";
-        sqlx::query(fill).bind(workspace.0).execute(c).await.unwrap();
+        put_numbered(&mut connection, 5_000).await;
         let query = query(&["n4000", "n17", "n3", "none"]);
         let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: false };
         let keys = sort_keys(&scope, &query.order).unwrap();

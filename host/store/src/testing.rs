@@ -149,6 +149,18 @@ pub(crate) async fn put(store: &Store, id: &str, body: &str) {
     written.expect("the document is written");
 }
 
+/// Creates documents of the collection `a.b` in the workspace with the nil id, on PostgreSQL. Their
+/// ids are the numbers from 1, and their names `n` with the number.
+#[cfg(test)]
+pub(crate) async fn put_numbered(connection: &mut Connection, documents: u32) {
+    let fill = format!(
+        "INSERT INTO documents SELECT '{}', 'a.b', n::text, 1, 0, 0, \
+         jsonb_build_object('name', 'n' || n) FROM generate_series(1, {documents}) AS n",
+        Uuid::nil()
+    );
+    execute(connection, &fill).await;
+}
+
 /// Returns the texts in the first column of a statement's rows.
 #[cfg(test)]
 pub(crate) async fn texts(connection: &mut Connection, sql: crate::sql::Sql) -> Vec<String> {

@@ -4,10 +4,7 @@
 //! one commit. Units that arrive meanwhile share the next statement. If one of
 //! them fails, the statement has no effect, and each of its units is written
 //! again by itself, so that each caller gets its own error. Units of other
-//! workspaces and areas neither wait nor fail: they share nothing.
-//!
-//! Two such statements at the same time would conflict: both read pages of an
-//! index to which the other adds.
+//! workspaces and shapes neither wait nor fail: they share nothing.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -106,8 +103,7 @@ async fn write(store: &Store, units: Vec<Unit>) {
     }
 }
 
-/// Writes each unit by itself, one after the other: at the same time, they could
-/// conflict with each other.
+/// Writes each unit by itself, in the order in which they arrived.
 async fn write_each(store: &Store, units: Vec<Unit>) {
     for unit in units {
         if !unit.done.is_closed() {

@@ -100,11 +100,10 @@ impl CteBuilder {
     }
 
     /// Writes the CTEs that end the runs of jobs.
-    pub(super) fn job_ends(&mut self, calls: &[&Effects]) {
-        let ends: Vec<_> = each(calls, |effects| &effects.job_ends).collect();
-        for (number, (now, end)) in ends.into_iter().enumerate() {
+    pub(super) fn job_ends(&mut self, effects: &Effects) {
+        for (number, end) in effects.job_ends.iter().enumerate() {
             self.sql.push(&format!(", ended_{number} AS ("));
-            push_end(&mut self.sql, end, now);
+            push_end(&mut self.sql, end, effects.now);
             self.sql.push(" RETURNING 1)");
             self.check(&format!("ended_{number}"), end.jobs.len(), "AS004");
         }

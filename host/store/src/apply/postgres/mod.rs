@@ -57,7 +57,7 @@ fn statement(calls: &[&Effects], within: AutocommitOrTransaction) -> Sql {
     ctes.secrets(effects);
     ctes.blobs(effects);
     ctes.replies(calls);
-    ctes.job_ends(calls);
+    ctes.job_ends(effects);
     ctes.end()
 }
 
@@ -418,7 +418,7 @@ fn versions(values: impl Iterator<Item = u64>) -> SqlParameter {
 mod tests {
     use super::*;
     use crate::collections::ensure;
-    use crate::testing::{collection, execute, explained, fresh};
+    use crate::testing::{collection, explained, fresh, put_numbered};
     use assurance_core::domain::id::WorkspaceId;
 
     #[tokio::test]
@@ -426,9 +426,7 @@ mod tests {
         let Some(fresh) = fresh(Backend::Postgres).await else { return };
         ensure(&fresh.store, &[collection("a.b", false)]).await.unwrap();
         let mut connection = fresh.store.writer().await.unwrap();
-        let fill = "INSERT INTO documents SELECT '00000000-0000-0000-0000-000000000000', 'a.b', \
-                    n::text, 1, 0, 0, '{}' FROM generate_series(1, 5000) AS n";
-        execute(&mut connection, fill).await;
+        put_numbered(&mut connection, 5_000).await;
         let mut effects = Effects::new(WorkspaceId(Uuid::nil()), "a", Timestamp(1));
         let seen = |n: usize| ReadDocument {
             collection: "a.b".to_owned(),
